@@ -1,0 +1,35 @@
+"""Errors of the mask language and the encoding; all are ValueErrors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class MaskSyntaxError(ValueError):
+    """A mask text that is not in the language. `.position` is the offending character's offset, or None."""
+
+    def __init__(self, message: str, text: str = "", position: int | None = None):
+        self.text, self.position = text, position
+        super().__init__(message)
+
+
+class NotRepresentableError(ValueError):
+    """A mask with more than two masked runs in some column, so that four vectors cannot hold it.
+
+    `.columns` lists every such column (of any batch entry or head), `.max_runs` the most runs of one column.
+    """
+
+    def __init__(self, columns: list[int], max_runs: int):
+        self.columns, self.max_runs = columns, max_runs
+        shown = ", ".join(map(str, columns[:8])) + (", …" if len(columns) > 8 else "")
+        super().__init__(
+            f"{len(columns)} column{'s' if len(columns) != 1 else ''} ({shown}) need up to {max_runs} masked runs, "
+            f"and FlashMask stores at most 2 a column. flashmask_core.fit(...) gives the nearest masks that fit and "
+            f"the exact answer in several passes."
+        )
+
+    @classmethod
+    def of(cls, *runs) -> "NotRepresentableError":
+        """From MaskedRuns of which at least one does not fit."""
+        columns = np.unique(np.concatenate([np.flatnonzero(r.counts > 2) for r in runs]))
+        return cls(columns.tolist(), int(max(r.counts.max() for r in runs)))
