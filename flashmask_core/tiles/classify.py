@@ -1,0 +1,210 @@
+"""Which tiles of the score matrix a kernel may skip, and in which it needs no element test.
+
+A tile is BLOCK_M query rows by BLOCK_N key columns. It is judged on the pairs that exist, so a ragged edge tile whose
+existing pairs are all visible is FULL. Two rules:
+
+* `exact`: EMPTY if no pair of the tile is visible, FULL if every pair is.
+* `paper`: equation 4 of arXiv 2410.01359 on the canonical packing. A block of columns is known only by the minimum and
+  maximum of each interval [start, end): the rows [r0, r1) are EMPTY if `r0 >= max start and r1 <= min end` for one
+  interval, FULL if `r0 >= max end or r1 <= min start` for every interval, otherwise PARTIAL. The causal triangle is the
+  interval [0, diagonal), which gives the loop bound that skips the tiles above the diagonal.
+
+Both rules come down to half-open runs of row tiles beside each block of columns: the runs that *hide* tiles and the
+runs that *touch* them. Under `exact` each column contributes at most two of either, and a tile is EMPTY where as many
+columns hide it as the block has; under `paper` each interval of the block contributes one, and one is enough.
+Counting sorts the ends of those runs and sweeps over them: O(Sk log Sk), whatever the tile size, never Tm x Tn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from ..masks.canonical import disjoint_runs
+from ..masks.column_mask import ColumnMask
+
+RULES = ("exact", "paper")
+
+MAX_KINDS = 2**26
+"""Most tiles that `TileMap.kinds` or `TileMap.window` makes at once: one byte each, 64 MiB."""
+
+
+class TileKind(IntEnum):
+    """What a kernel has to do with a tile; the paper's words are fully masked, partially masked and unmasked."""
+
+    EMPTY = 0  # nothing visible: skipped
+    PARTIAL = 1  # some visible, some not: the element test is needed
+    FULL = 2  # everything visible: no test
+
+
+def classify_tiles(mask: ColumnMask, block_m: int = 128, block_n: int = 128, rule: str = "exact") -> "TileMap":
+    """Count the EMPTY, PARTIAL and FULL tiles of a mask.
+
+    Args:
+        mask: a ColumnMask; vectors [B, Hm, Sk] on any device (they are read on the host).
+        block_m, block_n: query rows and key columns of a tile, positive; may exceed the sequence.
+        rule: "exact", or "paper" for equation 4 of arXiv 2410.01359 on `mask.canonical()`.
+
+    Returns:
+        A TileMap with `.counts` int64 [B, Hm, 3] and `.rho` float64 [B, Hm]; `.kinds` is made when it is asked for.
+
+    Raises:
+        TypeError: mask is no ColumnMask, a block size is no int. ValueError: a block size below 1, an unknown rule.
+    """
+    if not isinstance(mask, ColumnMask):
+        raise TypeError(f"mask: wanted a ColumnMask, got {type(mask).__name__}")
+    for name, value in (("block_m", block_m), ("block_n", block_n)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{name}: wanted an int, got {type(value).__name__}")
+        if value < 1:
+            raise ValueError(f"{name}: wanted 1 or more, got {value}")
+    if rule not in RULES:
+        raise ValueError(f"rule: wanted one of {', '.join(RULES)}, got {rule!r}")
+    return TileMap(mask, int(block_m), int(block_n), rule)
+
+
+class TileMap:
+    """The tiles of a mask by kind.
+
+    Attributes:
+        block_m, block_n, rule: as given to `classify_tiles`.
+        shape: (B, Hm, Tm, Tn), the tiles of every mask head.
+        counts: int64 tensor [B, Hm, 3], indexed by TileKind.
+        rho: float64 tensor [B, Hm], EMPTY tiles / tiles (0 where there are no tiles).
+    """
+
+    def __init__(self, mask: ColumnMask, block_m: int, block_n: int, rule: str):
+        self.block_m, self.block_n, self.rule = block_m, block_n, rule
+        tiles_m, tiles_n = -(-mask.seqlen_q // block_m), -(-mask.seqlen_k // block_n)
+        self.shape = (mask.batch, mask.heads, tiles_m, tiles_n)
+        self._source = mask.canonical() if rule == "paper" else mask
+        self.counts = torch.zeros(mask.batch, mask.heads, 3, dtype=torch.int64)
+        for b, h in np.ndindex(mask.batch, mask.heads):
+            hide, touch = self._runs(b, h, 0, tiles_n)
+            empty, touched = hide.count(tiles_m), touch.count(tiles_m)
+            self.counts[b, h] = torch.tensor([empty, touched - empty, tiles_m * tiles_n - touched])
+        self.rho = self.counts[..., TileKind.EMPTY].double() / max(tiles_m * tiles_n, 1)
+
+    def __repr__(self) -> str:
+        empty, partial, full = self.counts.sum((0, 1)).tolist()
+        return (
+            f"TileMap({'x'.join(map(str, self.shape))} tiles of {self.block_m}x{self.block_n}, rule={self.rule!r}, "
+            f"EMPTY={empty}, PARTIAL={partial}, FULL={full})"
+        )
+
+    @cached_property
+    def kinds(self) -> torch.Tensor:
+        """uint8 [B, Hm, Tm, Tn] of TileKind codes; ValueError past MAX_KINDS tiles."""
+        return self.window()
+
+    def window(self, row_tiles: slice = slice(None), column_tiles: slice = slice(None)) -> torch.Tensor:
+        """A part of `kinds`: uint8 [B, Hm, row tiles, column tiles], without making the rest.
+
+        Slices count tiles, with step 1. Raises ValueError past MAX_KINDS tiles.
+        """
+        batch, heads, tiles_m, tiles_n = self.shape
+        (r0, r1, row_step), (c0, c1, column_step) = row_tiles.indices(tiles_m), column_tiles.indices(tiles_n)
+        if row_step != 1 or column_step != 1:
+            raise ValueError(f"row_tiles, column_tiles: wanted slices of step 1, got {row_step} and {column_step}")
+        r1, c1 = max(r0, r1), max(c0, c1)
+        wanted = batch * heads * (r1 - r0) * (c1 - c0)
+        if wanted > MAX_KINDS:
+            raise ValueError(
+                f"kinds: {batch} x {heads} x {r1 - r0} x {c1 - c0} = {wanted:,} tiles of {self.block_m}x{self.block_n} "
+                f"are more than the {MAX_KINDS:,} that are made at once. Use .counts and .rho, which need no map, "
+                f"larger tiles, or .window(row_tiles, column_tiles) for a part."
+            )
+        kinds = np.empty((batch, heads, r1 - r0, c1 - c0), dtype=np.uint8)
+        strip = max(1, 2**22 // (tiles_m + 1))  # column blocks at once, so that the counters stay near 32 MiB
+        for b, h in np.ndindex(batch, heads):
+            for left in range(c0, c1, strip):
+                right = min(left + strip, c1)
+                hide, touch = self._runs(b, h, left, right)
+                out = kinds[b, h, :, left - c0 : right - c0]
+                out[...] = TileKind.FULL
+                out[touch.reached(tiles_m)[:, r0:r1].T] = TileKind.PARTIAL
+                out[hide.reached(tiles_m)[:, r0:r1].T] = TileKind.EMPTY
+        return torch.from_numpy(kinds)
+
+    def _runs(self, b: int, h: int, first: int, last: int) -> "tuple[_TileRuns, _TileRuns]":
+        """(hiding, touching) runs of row tiles beside the column blocks [first, last) of one mask head."""
+        sq, block_m = self._source.seqlen_q, self.block_m
+        tiles_m = self.shape[2]
+        columns = slice(first * self.block_n, min(last * self.block_n, self._source.seqlen_k))
+        lts, lte, uts, ute = (v[b, h, columns].cpu() for v in self._source.vectors)
+        blocks, width = last - first, columns.stop - columns.start
+        first_columns = np.arange(0, width, self.block_n)
+        if self.rule == "exact":
+            a1, b1, a2, b2 = (v.numpy().astype(np.int64) for v in disjoint_runs(lts, lte, uts, ute, seqlen_q=sq))
+            start, end = np.concatenate([a1, a2]), np.concatenate([b1, b2])
+            block = np.tile(np.arange(width) // self.block_n, 2)
+            there = start < end
+            block, start_min, end_min = block[there], start[there], end[there]
+            start_max, end_max = start_min, end_min
+            enough = np.diff(np.append(first_columns, width))
+        else:
+            pairs = [tuple(v.numpy().astype(np.int64) for v in pair) for pair in ((lts, lte), (uts, ute))]
+
+            def over_blocks(ufunc, which):
+                if blocks == 0:
+                    return np.zeros(0, np.int64)
+                return np.concatenate([ufunc.reduceat(pair[which], first_columns) for pair in pairs])
+
+            start_min, start_max = over_blocks(np.minimum, 0), over_blocks(np.maximum, 0)
+            end_min, end_max = over_blocks(np.minimum, 1), over_blocks(np.maximum, 1)
+            block = np.tile(np.arange(blocks), 2)
+            enough = np.ones(blocks, np.int64)
+        # A tile has the rows [r0, r1), r1 cut at Sq. Hidden: r0 >= start_max and r1 <= end_min.
+        hide_from = -(-start_max // block_m)
+        hide_to = np.where(end_min >= sq, tiles_m, end_min // block_m)
+        # Touched: r1 > start_min and r0 < end_max.
+        touch_from = np.where(start_min >= sq, tiles_m, start_min // block_m)
+        touch_to = -(-end_max // block_m)
+        return (
+            _TileRuns.of(block, hide_from, hide_to, enough),
+            _TileRuns.of(block, touch_from, touch_to, np.ones(blocks, np.int64)),
+        )
+
+
+@dataclass(frozen=True)
+class _TileRuns:
+    """Half-open runs [start, end) of row tiles, each in one column block; a tile where `enough[block]` overlap is hit.
+
+    All arrays are int64: block, start and end have one entry a run, enough one a block.
+    """
+
+    block: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    enough: np.ndarray
+
+    @classmethod
+    def of(cls, block, start, end, enough) -> "_TileRuns":
+        there = start < end
+        return cls(block[there], start[there], end[there], enough)
+
+    def count(self, tiles_m: int) -> int:
+        """How many tiles are hit, by a sweep over the sorted ends of all runs."""
+        # One line for all blocks: block b owns the places [b * (Tm + 1), (b + 1) * (Tm + 1)). The runs of a block
+        # all end inside it, so the sweep reaches the next one at level 0. The lowest bit says start or end.
+        line = self.block * (tiles_m + 1)
+        events = np.concatenate([2 * (line + self.start), 2 * (line + self.end) + 1])
+        events.sort()
+        place, is_end = events >> 1, events & 1
+        level = np.cumsum(1 - 2 * is_end)[:-1]
+        length = np.diff(place)
+        hit = level >= self.enough[place[:-1] // (tiles_m + 1)]
+        return int(length[hit].sum())
+
+    def reached(self, tiles_m: int) -> np.ndarray:
+        """bool [blocks, Tm]: which tiles are hit."""
+        blocks, stride = len(self.enough), tiles_m + 1
+        line = self.block * stride
+        change = np.bincount(line + self.start, minlength=blocks * stride)
+        change -= np.bincount(line + self.end, minlength=blocks * stride)
+        level = change.reshape(blocks, stride)[:, :tiles_m].cumsum(1)
+        return level >= self.enough[:, None]
