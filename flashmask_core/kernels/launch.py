@@ -1,0 +1,170 @@
+"""Launchers of the portable kernels: tensors of the public layout in, tensors of the public layout out.
+
+Every tensor reaches a kernel as a descriptor of [B, H, S, D] in its own strides. Hardware descriptors want a unit
+stride along D and multiples of 16 bytes elsewhere; a tensor that has them (any slice of a fused projection, any order
+of the other dimensions) is read in place, another one is copied first.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from ..tiles.tile_runs import MAX_RUNS, TileRuns
+from .backward import delta_kernel, dkdv_kernel, dq_kernel
+from .configs import BlockConfig, kernel_configs
+from .forward import forward_kernel
+
+_L2_BYTES = 32 * 2**20  # K and V of the heads in flight should stay in the L2 cache (50 to 60 MB on Hopper)
+LOG2E = math.log2(math.e)
+_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
+
+
+def interpreted() -> bool:
+    """True if the kernels were decorated under TRITON_INTERPRET=1 and run on the CPU."""
+    return not isinstance(forward_kernel, triton.runtime.JITFunction)
+
+
+def describable(x: torch.Tensor) -> torch.Tensor:
+    """x [B, S, H, D] if a descriptor can read it in place, else a copy that one can read (D padded with zeros)."""
+    unit = _ALIGNMENT // x.element_size()
+    aligned = all(size == 1 or (stride > 0 and stride % unit == 0) for size, stride in zip(x.shape, x.stride()[:3]))
+    if x.stride(3) == 1 and aligned and x.data_ptr() % _ALIGNMENT == 0 and (x.shape[3] * x.element_size()) % 16 == 0:
+        return x
+    padded = torch.zeros(*x.shape[:3], x.shape[3] + -x.shape[3] % unit, dtype=x.dtype, device=x.device)
+    padded[..., : x.shape[3]] = x
+    return padded
+
+
+def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
+    """Descriptor of x [B, S, H, D] seen as [B, H, S, D], for tiles of `rows` tokens of one head."""
+    b, s, h, d = x.shape
+    unit = _ALIGNMENT // x.element_size()
+    # A dimension of size 1 may carry any stride; a descriptor still wants a valid one.
+    strides = [st if size > 1 else unit for size, st in ((b, x.stride(0)), (h, x.stride(2)), (s, x.stride(1)))]
+    return TensorDescriptor(x, [b, h, s, d], [*strides, 1], [1, 1, rows, head])
+
+
+def _new_output(like: torch.Tensor, heads: int, seqlen: int, head_dim: int) -> torch.Tensor:
+    return torch.empty(like.shape[0], seqlen, heads, head_dim, dtype=like.dtype, device=like.device)
+
+
+def _head_block(head_dim: int) -> int:
+    return max(16, triton.next_power_of_2(head_dim))
+
+
+def _heads_per_section(batch: int, heads: int, heads_per_pair: int, length: int, like: torch.Tensor) -> int:
+    """How many of the heads a section holds so that the tensor pairs they walk along fit the L2 cache.
+
+    A pair (K and V, or Q and dO) is `length` tokens of the head dim and dtype of `like`, for `heads_per_pair` heads.
+    """
+    bytes_per_pair = 2 * length * like.shape[3] * like.element_size()
+    return min(batch * heads, max(1, _L2_BYTES // bytes_per_pair) * heads_per_pair)
+
+
+def _mask_args(vectors, tiles: TileRuns, causal: bool, bounds: int) -> dict:
+    lts, lte, uts, ute = vectors
+    return dict(
+        lts=lts, lte=lte, uts=uts, ute=ute, runs=tiles.runs, counts=tiles.counts, order=tiles.order,
+        mask_batch=lts.shape[0], mask_heads=lts.shape[1], CAUSAL=causal, BOUNDS=bounds, MAX_RUNS=MAX_RUNS,
+    )  # fmt: skip
+
+
+def _block_args(config: BlockConfig, head_dim: int) -> dict:
+    return dict(
+        BLOCK_M=config.block_m, BLOCK_N=config.block_n, HEAD=_head_block(head_dim),
+        num_warps=config.num_warps, num_stages=config.num_stages, maxnreg=config.max_registers,
+    )  # fmt: skip
+
+
+def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, scale: float, config=None):
+    """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of q [B, Sq, H, D], k and v [B, Sk, Hk, D]; no length is 0.
+
+    `vectors` are the mask's four int32 [Bm, Hm, Sk]; `tiles` the runs of its row tiles in the configuration's blocks.
+    A D that is no multiple of 16 bytes comes back rounded up to one, with zeros behind.
+    """
+    q, k, v = describable(q), describable(k), describable(v)
+    batch, seqlen_q, heads, head_dim = q.shape
+    seqlen_k, group = k.shape[1], heads // k.shape[2]
+    config = config or kernel_configs(head_dim, q.dtype).forward
+    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    out = _new_output(q, heads, seqlen_q, head_dim)
+    lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
+    num_tiles = triton.cdiv(seqlen_q, block_m)
+    forward_kernel[(batch * heads * num_tiles,)](
+        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
+        _describe(out, block_m, head), lse,
+        scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
+        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
+        **_mask_args(vectors, tiles, causal, bounds), **_block_args(config, head_dim),
+    )  # fmt: skip
+    return out, lse
+
+
+def backward(dout, dlse, q, k, v, out, lse, vectors, row_tiles: TileRuns, col_tiles: TileRuns, *,
+             causal: bool, bounds: int, scale: float, configs=None):  # fmt: skip
+    """(dq, dk, dv) in the dtype of q, k, v, D rounded up as in `forward`. dlse: float32 [B, H, Sq] or None.
+
+    `row_tiles` and `col_tiles` are the runs in the blocks of the dq and the dkdv configuration.
+    """
+    configs = configs or kernel_configs(q.shape[3], q.dtype)
+    q, k, v, out, dout = (describable(x) for x in (q, k, v, out, dout))
+    delta, lse_log2 = _delta(dout, dlse, out, lse)
+    shared = dict(q=q, k=k, v=v, dout=dout, lse_log2=lse_log2, delta=delta, scale=scale)
+    dk, dv = _dkdv(**shared, mask=_mask_args(vectors, col_tiles, causal, bounds), config=configs.dkdv)
+    dq = _dq(**shared, mask=_mask_args(vectors, row_tiles, causal, bounds), config=configs.dq)
+    return dq, dk, dv
+
+
+def _delta(dout, dlse, out, lse):
+    batch, seqlen_q, heads, head_dim = out.shape
+    rows, head = 64, _head_block(head_dim)
+    delta, lse_log2 = torch.empty_like(lse), torch.empty_like(lse)
+    num_tiles = triton.cdiv(seqlen_q, rows)
+    delta_kernel[(batch * heads * num_tiles,)](
+        _describe(out, rows, head), _describe(dout, rows, head),
+        lse, lse if dlse is None else dlse.contiguous(), delta, lse_log2,
+        num_heads=heads, seqlen_q=seqlen_q, num_tiles=num_tiles,
+        HAS_DLSE=dlse is not None, BLOCK_M=rows, HEAD=head, num_warps=4,
+    )  # fmt: skip
+    return delta, lse_log2
+
+
+def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
+    batch, seqlen_q, heads, _ = q.shape
+    _, seqlen_k, kv_heads, head_dim = k.shape
+    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    dk, dv = (_new_output(k, kv_heads, seqlen_k, head_dim) for _ in range(2))
+    num_tiles = triton.cdiv(seqlen_k, block_n)
+    dkdv_kernel[(batch * kv_heads * num_tiles,)](
+        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
+        _describe(dout, block_m, head), _describe(dk, block_n, head), _describe(dv, block_n, head),
+        lse_log2, delta,
+        scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=heads // kv_heads,
+        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        heads_per_section=_heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
+        **mask, **_block_args(config, head_dim),
+    )  # fmt: skip
+    return dk, dv
+
+
+def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
+    batch, seqlen_q, heads, head_dim = q.shape
+    seqlen_k, group = k.shape[1], heads // k.shape[2]
+    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    dq = _new_output(q, heads, seqlen_q, head_dim)
+    num_tiles = triton.cdiv(seqlen_q, block_m)
+    dq_kernel[(batch * heads * num_tiles,)](
+        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
+        _describe(dout, block_m, head), _describe(dq, block_m, head),
+        lse_log2, delta,
+        scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
+        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
+        **mask, **_block_args(config, head_dim),
+    )  # fmt: skip
+    return dq
