@@ -1,0 +1,152 @@
+"""What came out: a frozen BenchRow for each (case, provider, pass), and the device it ran on, as strict JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from .config import BenchCase
+
+STATUSES = ("ok", "skipped", "failed")
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """Where and with what a row was measured; None where it could not be found out."""
+
+    device: str  # "NVIDIA H200", or "CPU, Triton interpreter"
+    compute_capability: str | None = None  # "9.0"
+    total_memory_bytes: int | None = None
+    driver: str | None = None
+    cuda_version: str | None = None
+    torch_version: str | None = None
+    triton_version: str | None = None
+    python_version: str | None = None
+    library_version: str | None = None  # flashmask_core's
+    commit: str | None = None  # of the checkout the library was imported from
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Largest absolute differences from the fp32 reference, of one tensor."""
+
+    max_error: float | None  # None: there is a NaN or an infinity in the tensor
+    naive_max_error: float  # of plain torch in the same dtype, on the same inputs
+    reference_max: float  # largest magnitude of the reference, for scale
+
+    @property
+    def passed(self) -> bool:
+        """At most twice the naive error, and a little for rounding."""
+        return self.max_error is not None and self.max_error <= self.limit
+
+    @property
+    def limit(self) -> float:
+        return 2 * self.naive_max_error + 1e-4 * self.reference_max
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """One provider, one pass, one case. Times in ms, sizes in bytes; None is "not measured", never 0 or NaN.
+
+    tflops_rho counts 4*B*H*Sq*Sk*D*(1-rho) FLOPs with rho of 128x128 tiles by the exact rule, the paper's figure;
+    tflops_density counts 4*D for each visible pair. Both take 2.5 times that for the backward pass.
+    """
+
+    mask: str
+    mask_name: str
+    provider: str
+    direction: str  # "forward" or "backward"
+    status: str  # "ok", "skipped", "failed"
+    seqlen_q: int
+    seqlen_k: int
+    batch: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    dtype: str
+    reason: str | None = None  # why skipped or failed
+    backend: str | None = None  # which kernel the provider ran
+    computes: str | None = None  # "mask", or for the dense ceilings "full" or "causal"
+    detail: str | None = None
+    median_ms: float | None = None
+    lower_quartile_ms: float | None = None
+    upper_quartile_ms: float | None = None
+    repetitions: int | None = None
+    tflops_rho: float | None = None
+    tflops_density: float | None = None
+    rho: float | None = None  # EMPTY tiles / tiles of what the provider computes
+    density: float | None = None  # visible pairs / pairs of what the provider computes
+    peak_memory_bytes: int | None = None  # above q, k, v (and dout); the provider's mask is in it
+    mask_bytes: int | None = None  # what the provider keeps on the device to know the mask
+    mask_build_ms: float | None = None  # vectors on the device -> what the provider needs, compiled code at hand
+    vectors_ms: float | None = None  # text -> the four vectors on the device
+    compile_ms: float | None = None  # first call, which compiles, less a later one
+    check: str | None = None  # "passed", "failed: ...", "not run: ..."
+    errors: dict[str, Errors] | None = None  # "out", or "dq", "dk", "dv"
+    where: DeviceInfo | None = None
+    date_utc: str | None = None  # ISO 8601, seconds
+
+    def __post_init__(self):
+        if self.status not in STATUSES:
+            raise ValueError(f"status: wanted one of {', '.join(STATUSES)}, got {self.status!r}")
+        if self.status != "ok" and not self.reason:
+            raise ValueError(f"reason: a {self.status} row needs one")
+
+    @classmethod
+    def of_case(cls, case: BenchCase, provider: str, direction: str, status: str = "ok", **values) -> "BenchRow":
+        """A row that takes mask, shape and dtype from its case."""
+        return cls(
+            mask=case.mask, mask_name=case.mask_name, provider=provider, direction=direction, status=status,
+            seqlen_q=case.seqlen_q, seqlen_k=case.seqlen_k, batch=case.batch, heads=case.heads, kv_heads=case.kv_heads,
+            head_dim=case.head_dim, dtype=case.dtype, **values,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> tuple:
+        """What makes two rows measurements of the same thing."""
+        return (self.mask, self.seqlen_q, self.seqlen_k, self.batch, self.heads, self.kv_heads, self.head_dim,
+                self.dtype, self.provider, self.direction)  # fmt: skip
+
+    def to_json(self) -> dict:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: dict) -> "BenchRow":
+        """The row written by `to_json`. ValueError if it is none (unknown or missing fields)."""
+        if not isinstance(record, dict):
+            raise ValueError(f"row: wanted an object, got {type(record).__name__}")
+        unknown = set(record) - {f.name for f in fields(cls)}
+        if unknown:
+            raise ValueError(f"row: unknown fields {', '.join(sorted(unknown))}")
+        values = dict(record)
+        try:
+            if values.get("errors") is not None:
+                values["errors"] = {name: Errors(**error) for name, error in values["errors"].items()}
+            if values.get("where") is not None:
+                values["where"] = DeviceInfo(**values["where"])
+            return cls(**values)
+        except TypeError as error:
+            raise ValueError(f"row: {error}") from None
+
+
+def dumps(record) -> str:
+    """One line of strict JSON: no NaN, no Infinity (ValueError)."""
+    return json.dumps(record, allow_nan=False, ensure_ascii=False)
+
+
+def read_rows(path: str | Path) -> list[BenchRow]:
+    """Rows of a JSON-lines file. A last line cut short is left out; any other bad line is a ValueError with its number."""
+    rows = []
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(BenchRow.from_json(json.loads(line)))
+        except ValueError as error:
+            if number == len(lines):
+                break
+            raise ValueError(f"{path}, line {number}: no benchmark row ({error})") from None
+    return rows

@@ -1,0 +1,258 @@
+"""The queue of benchmark jobs: each in a worker process of its own, one at a time, never blocking who asks.
+
+How a page uses it (one runner for the whole server, whoever is looking):
+
+    runner = get_runner()
+    if probe_device() is a str: no GPU, and the str says why            # else a DeviceInfo
+    job_id = runner.submit(BenchJob("bench", (case,), title="causal, 8192"))
+    view = runner.view(job_id)        # at once, from any thread: call it in each rerun or fragment tick
+    view.state                        # "queued", "running", "done", "failed", "cancelled"
+    view.position                     # 1 = next in the queue; 0 = running; None = ended
+    view.fraction, view.message       # 0.0 to 1.0, and what it is doing
+    view.rows                         # BenchRows so far, failed and skipped ones with their reason among them
+    view.reason                       # why a job failed as a whole
+    runner.cancel(job_id)             # ends the process and everything it started; rows stay
+
+    runner.submit(BenchJob("check", check_cases(mask, name)))  # our kernel through the Triton interpreter, no GPU needed
+
+This process never touches CUDA. A provider that brings its worker down (a CUDA fault, the system's memory killer) or
+outlasts its case's time limit becomes a failed row, and a new worker goes on with what is left of the job.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from .config import BenchJob
+from .environment import utc_now
+from .result import BenchRow, DeviceInfo
+from .worker_process import visit_worker
+
+STARTUP_LIMIT_S = 180.0  # from the start of a worker to its first word: imports, and the first CUDA context
+KEPT_JOBS = 100  # ended jobs that view() still knows
+
+WORKER_COMMAND = (sys.executable, "-m", "flashmask_core.bench.worker", "--with-parent")
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A job as it is now."""
+
+    id: str
+    job: BenchJob
+    state: str  # "queued", "running", "done", "failed", "cancelled"
+    position: int | None  # 1 = next; 0 = running; None = ended
+    fraction: float
+    message: str
+    rows: tuple[BenchRow, ...]
+    reason: str | None
+    elapsed_s: float  # since it began to run
+    where: DeviceInfo | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+
+@dataclass
+class _Record:
+    """A job while the runner has it; guarded by the runner's lock."""
+
+    id: str
+    job: BenchJob
+    state: str = "queued"
+    fraction: float = 0.0
+    message: str = ""
+    reason: str | None = None
+    rows: dict = field(default_factory=dict)  # (case index, provider, direction) -> BenchRow
+    where: DeviceInfo | None = None
+    cancel: bool = False
+    began: float | None = None
+    ended: float | None = None
+
+
+class BenchRunner:
+    """One worker process at a time, and a queue in front of it. All methods return at once and may be called anywhere.
+
+    Args:
+        command: what to start as the worker; it reads one job as a line of JSON on stdin and writes events as lines of
+            JSON on stdout (see `worker`).
+        startup_limit_s: how long a worker may stay silent after its start.
+    """
+
+    def __init__(self, command: tuple[str, ...] = WORKER_COMMAND, startup_limit_s: float = STARTUP_LIMIT_S):
+        self._command, self._startup_limit_s = command, startup_limit_s
+        self._lock = threading.Condition()
+        self._records: dict[str, _Record] = {}
+        self._waiting: deque[_Record] = deque()
+        self._running: _Record | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._ids = itertools.count(1)
+
+    def submit(self, job: BenchJob) -> str:
+        """Put a job at the end of the queue; returns its id. RuntimeError after close()."""
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the benchmark runner is closed")
+            record = _Record(f"job-{next(self._ids)}", job, message="waiting")
+            self._records[record.id] = record
+            self._waiting.append(record)
+            ended = [r.id for r in self._records.values() if r.ended is not None]
+            for old in ended[: max(0, len(ended) - KEPT_JOBS)]:
+                del self._records[old]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="flashmask-bench", daemon=True)
+                self._thread.start()
+            self._lock.notify_all()
+            return record.id
+
+    def view(self, job_id: str) -> JobView:
+        """The job as it is now; KeyError for an id this runner does not know (any more)."""
+        with self._lock:
+            record = self._records[job_id]
+            position = None
+            if record.state == "running":
+                position = 0
+            elif record.state == "queued":
+                position = self._waiting.index(record) + 1
+            until = time.monotonic() if record.ended is None else record.ended
+            return JobView(
+                record.id, record.job, record.state, position, record.fraction, record.message,
+                tuple(record.rows.values()), record.reason,
+                0.0 if record.began is None else until - record.began, record.where,
+            )  # fmt: skip
+
+    def jobs(self) -> list[JobView]:
+        """Every job the runner knows, oldest first."""
+        with self._lock:
+            return [self.view(job_id) for job_id in self._records]
+
+    def wait(self, job_id: str, timeout_s: float | None = None) -> JobView:
+        """Block until the job has ended or the time is over; for scripts and tests."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._records[job_id].ended is not None, timeout_s)
+            return self.view(job_id)
+
+    def cancel(self, job_id: str) -> None:
+        """End a job: taken from the queue, or its worker killed with all it started. Rows it has stay."""
+        with self._lock:
+            record = self._records[job_id]
+            record.cancel = True
+            if record.state == "queued":
+                self._waiting.remove(record)
+                self._end(record, "cancelled")
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """Cancel everything and wait until the worker is gone."""
+        with self._lock:
+            self._closed = True
+            for record in list(self._records.values()):
+                if record.ended is None:
+                    self.cancel(record.id)
+            self._lock.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout=10)
+
+    # ---- the serving thread ------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+                record = self._running = self._waiting.popleft()
+                record.state, record.message, record.began = "running", "starting the worker", time.monotonic()
+            try:
+                state, reason = self._run(record)
+            except Exception as error:  # a fault of ours must not end the queue
+                state, reason = "failed", f"{type(error).__name__}: {error}"
+            with self._lock:
+                self._running = None
+                self._end(record, state, reason)
+
+    def _end(self, record: _Record, state: str, reason: str | None = None) -> None:
+        record.state, record.reason, record.ended = state, reason, time.monotonic()
+        record.message = reason or state
+        if state == "done":
+            record.fraction = 1.0
+        self._lock.notify_all()
+
+    def _run(self, record: _Record) -> tuple[str, str | None]:
+        """Run a job, in as many workers as it takes; (final state, reason)."""
+        job = record.job
+        while True:
+            end = visit_worker(
+                self._command, job, on_event=lambda event: self._take(record, event),
+                cancelled=lambda: record.cancel, startup_limit_s=self._startup_limit_s,
+            )  # fmt: skip
+            if end.state is not None:
+                return end.state, end.reason
+            # The worker is gone and the job is not over: what it was doing becomes failed rows, the rest goes on.
+            case, provider = end.culprit
+            job = replace(job, excluded=job.excluded + ((case, provider, end.reason),), done=end.done)
+            out = {p for c, p, _ in job.excluded if c == case}
+            with self._lock:
+                if provider in job.cases[case].providers:
+                    for direction in job.cases[case].passes:
+                        record.rows[case, provider, direction] = BenchRow.of_case(
+                            job.cases[case], provider, direction, "failed",
+                            reason=end.reason, where=record.where, date_utc=utc_now(),
+                        )  # fmt: skip
+            if out >= set(job.cases[case].providers):
+                job = replace(job, done=job.done + (case,))
+            if len(set(job.done)) == len(job.cases):
+                return "done", None
+
+    def _take(self, record: _Record, event: dict) -> None:
+        with self._lock:
+            match event["event"]:
+                case "device":
+                    record.where = DeviceInfo(**event["where"])
+                case "progress":
+                    record.message = event["message"]
+                    record.fraction = max(record.fraction, min(1.0, float(event["fraction"])))
+                case "row":
+                    row = BenchRow.from_json(event["row"])
+                    record.rows[event["case"], row.provider, row.direction] = row
+
+
+_shared: BenchRunner | None = None
+_probed: DeviceInfo | str | None = None
+_shared_lock = threading.Lock()
+
+
+def get_runner() -> BenchRunner:
+    """The one runner of this process; closed when the process ends."""
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            _shared = BenchRunner()
+            atexit.register(_shared.close)
+        return _shared
+
+
+def probe_device(timeout_s: float = 120.0) -> DeviceInfo | str:
+    """The GPU that jobs will run on, or a str that says why there is none. Asks a worker once, then remembers."""
+    global _probed
+    with _shared_lock:
+        if _probed is None:
+            if torch.version.cuda is None:
+                _probed = "no CUDA GPU: this build of PyTorch is for the CPU only"
+            else:
+                asker = BenchRunner(startup_limit_s=timeout_s)
+                view = asker.wait(asker.submit(BenchJob("device")))
+                asker.close()
+                _probed = view.where if view.state == "done" else (view.reason or "the GPU could not be asked for")
+        return _probed

@@ -1,0 +1,161 @@
+"""The queue and the worker's ends, against a stand-in worker that can crash, hang, be killed and print rubbish."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from flashmask_core.bench.config import BenchCase, BenchJob
+from flashmask_core.bench.runner import BenchRunner
+
+FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
+
+
+def a_case(*providers: str, **settings) -> BenchCase:
+    return BenchCase("causal", 256, providers=providers or ("flashmask",), **settings)
+
+
+@pytest.fixture
+def runner():
+    runner = BenchRunner(FAKE, startup_limit_s=20)
+    yield runner
+    runner.close()
+
+
+def run(runner: BenchRunner, title: str, *cases: BenchCase):
+    return runner.wait(runner.submit(BenchJob("bench", cases or (a_case(),), title)), 30)
+
+
+def outcome(view) -> list[tuple[str, str, str]]:
+    return [(row.provider, row.direction, row.status) for row in view.rows]
+
+
+def gone(pid: int, within_s: float = 5) -> bool:
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_job_from_queue_to_rows(runner):
+    view = run(runner, "", a_case("flashmask", "flex"), a_case(mask_name="second"))
+    assert (view.state, view.fraction, view.position, view.reason) == ("done", 1.0, None, None) and view.ended
+    assert outcome(view) == [
+        (p, d, "ok") for p in ("flashmask", "flex") for d in ("forward", "backward")
+    ] + [("flashmask", "forward", "ok"), ("flashmask", "backward", "ok")]  # fmt: skip
+    assert view.where.device == "stand-in" and view.elapsed_s > 0
+
+
+@pytest.mark.parametrize(
+    "act, words",
+    [
+        ("crash", "exit code 3: RuntimeError: something broke"),
+        ("fatal", "CUDA error: an illegal memory access"),
+        ("kill", r"ended by SIGKILL \(usually the system's memory killer"),
+    ],
+)
+def test_a_provider_that_ends_its_worker_is_a_failed_row_and_the_others_go_on(runner, act, words):
+    view = run(runner, f"flex={act}", a_case("flashmask", "flex", "sdpa"), a_case())
+    assert view.state == "done"
+    failed = [row for row in view.rows if row.status == "failed"]
+    assert [(row.provider, row.direction) for row in failed] == [("flex", "forward"), ("flex", "backward")]
+    assert all(row.where.device == "stand-in" and row.date_utc for row in failed)
+    assert re.search(words, failed[0].reason)
+    assert sum(row.status == "ok" for row in view.rows) == 6
+
+
+def test_every_provider_breaks(runner):
+    view = run(runner, "flex=crash flashmask=kill", a_case("flashmask", "flex", passes=("forward",)))
+    assert view.state == "done" and outcome(view) == [
+        ("flashmask", "forward", "failed"),
+        ("flex", "forward", "failed"),
+    ]
+
+
+def test_a_hang_ends_at_the_time_limit_with_all_it_started(runner, tmp_path):
+    view = run(runner, f"flex=hang pidfile={tmp_path}/pids", a_case("flex", "flashmask", time_limit_s=1.0))
+    assert view.state == "done"
+    assert "time limit of 1 s" in view.rows[0].reason and view.rows[0].status == "failed"
+    assert outcome(view)[-1] == ("flashmask", "backward", "ok")
+    assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+
+
+def test_garbage_on_stdout_is_passed_over(runner):
+    view = run(runner, "flashmask=garbage")
+    assert view.state == "done" and len(view.rows) == 2
+
+
+def test_a_worker_that_cannot_start(runner):
+    view = run(runner, "start=die")
+    assert view.state == "failed" and "exit code 7: ImportError: no such library" in view.reason
+    assert run(runner, "start=refuse").reason == "no CUDA GPU here"
+    assert run(runner, "").state == "done", "the next job works"
+
+
+def test_a_worker_that_never_says_anything():
+    runner = BenchRunner(FAKE, startup_limit_s=0.5)
+    view = run(runner, "start=hang")
+    assert view.state == "failed" and "time limit of 0.5 s" in view.reason
+    runner.close()
+
+
+def test_a_command_that_does_not_exist():
+    runner = BenchRunner(("/no/such/worker",))
+    view = run(runner, "")
+    assert view.state == "failed" and "FileNotFoundError" in view.reason
+    runner.close()
+
+
+def test_two_jobs_wait_their_turn_and_cancel_ends_them(runner, tmp_path):
+    case = a_case("flashmask", "flex")
+    first = runner.submit(BenchJob("bench", (case,), f"flex=hang pidfile={tmp_path}/pids"))
+    second = runner.submit(BenchJob("bench", (case,)))
+    third = runner.submit(BenchJob("bench", (case,)))
+    until = time.monotonic() + 10
+    while not (tmp_path / "pids").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert [runner.view(job).position for job in (first, second, third)] == [0, 1, 2]
+    view = runner.view(first)
+    assert (view.state, view.message, view.fraction) == ("running", "timing flex", 0.5)
+
+    runner.cancel(second)
+    assert runner.view(second).state == "cancelled" and runner.view(third).position == 1
+    began = time.monotonic()
+    runner.cancel(first)
+    assert time.monotonic() - began < 0.5, "cancelling does not block"
+    assert runner.wait(first, 10).state == "cancelled"
+    assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+    assert runner.wait(third, 20).state == "done"
+    assert [view.state for view in runner.jobs()] == ["cancelled", "cancelled", "done"]
+
+
+def test_close_ends_the_running_job(tmp_path):
+    runner = BenchRunner(FAKE)
+    job = runner.submit(BenchJob("bench", (a_case(),), f"flashmask=hang pidfile={tmp_path}/pids"))
+    until = time.monotonic() + 10
+    while not (tmp_path / "pids").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    runner.close()
+    assert runner.view(job).state == "cancelled"
+    assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+    with pytest.raises(RuntimeError, match="closed"):
+        runner.submit(BenchJob("bench", (a_case(),)))
+
+
+def test_unknown_job(runner):
+    with pytest.raises(KeyError):
+        runner.view("job-99")
+
+
+def test_the_parent_has_no_cuda_context(runner):
+    run(runner, "")
+    assert not torch.cuda.is_initialized()
