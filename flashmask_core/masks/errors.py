@@ -13,6 +13,19 @@ class MaskSyntaxError(ValueError):
         super().__init__(message)
 
 
+def pointed_at(error: MaskSyntaxError, place: tuple[str, int] | None) -> MaskSyntaxError:
+    """The error with the text below it and a caret under the character at `place` = (text, position)."""
+    if place is None or error.position is not None:
+        return error
+    text, position = place
+    position = min(position, len(text))
+    first, last = max(0, position - 60), position + 60
+    line = "".join(" " if c.isspace() else c for c in text[first:last])
+    before, behind = "…" if first else "", "…" if last < len(text) else ""
+    caret = " " * (position - first + len(before)) + "^"
+    return MaskSyntaxError(f"{error}\n  {before}{line}{behind}\n  {caret}", text, position)
+
+
 class NotRepresentableError(ValueError):
     """A mask with more than two masked runs in some column, so that four vectors cannot hold it.
 

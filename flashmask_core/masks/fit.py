@@ -1,0 +1,147 @@
+"""What to do with a mask that four vectors cannot hold: the nearest ones that fit, or the exact answer in passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from .column_mask import ColumnMask
+from .runs import MaskedRuns
+
+# Vector entries that the list of passes may have in all: passes * Sk.
+MAX_PASS_COLUMNS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """How a mask fits FlashMask, made by `fit`. What is costly is computed when it is asked for, once.
+
+    Only columns with more than two masked runs change; every change is the smallest one for its column.
+    """
+
+    runs: MaskedRuns
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """int64: the columns with more than two masked runs, rising."""
+        return np.flatnonzero(self.runs.counts > 2)
+
+    @property
+    def max_runs(self) -> int:
+        """The most masked runs of one column."""
+        return int(self.runs.counts.max(initial=0))
+
+    @cached_property
+    def mask(self) -> ColumnMask | None:
+        """The mask itself if it fits, else None."""
+        return None if len(self.columns) else ColumnMask.from_runs(self.runs)
+
+    @cached_property
+    def wider(self) -> ColumnMask:
+        """The nearest mask that shows a little more: a broken column keeps its two longest masked runs."""
+        return ColumnMask.from_runs(self._wider_runs)
+
+    @cached_property
+    def narrower(self) -> ColumnMask:
+        """The nearest mask that hides a little more: between its first and last masked run a broken column keeps only
+        the longest visible stretch."""
+        return ColumnMask.from_runs(self._narrower_runs)
+
+    @cached_property
+    def wider_pairs(self) -> int:
+        """Hidden (query, key) pairs that `wider` shows."""
+        return self._wider_runs.visible_pairs() - self.runs.visible_pairs()
+
+    @cached_property
+    def narrower_pairs(self) -> int:
+        """Visible (query, key) pairs that `narrower` hides."""
+        return self.runs.visible_pairs() - self._narrower_runs.visible_pairs()
+
+    @property
+    def pass_count(self) -> int:
+        """P, the fewest passes: a pass can show one visible stretch between masked runs, a column has runs - 1."""
+        return max(1, self.max_runs - 1)
+
+    @cached_property
+    def passes(self) -> list[ColumnMask]:
+        """P masks whose visible pairs are disjoint and together exactly this mask's; merge their results by lse.
+
+        The first is `narrower`, and each of the others shows one more of the stretches that it hides, from the top
+        down. ValueError if P * Sk is over the limit.
+        """
+        if self.pass_count * self.runs.seqlen_k > MAX_PASS_COLUMNS:
+            raise ValueError(
+                f"{self.pass_count:,} passes over {self.runs.seqlen_k:,} columns are over the limit of "
+                f"{MAX_PASS_COLUMNS:,} columns in all: choose wider or narrower, or a shorter sequence"
+            )
+        lengths = {"seqlen_q": self.runs.seqlen_q, "seqlen_k": self.runs.seqlen_k}
+        column, first, last, nth = self._hidden_stretches
+        passes = [self.narrower]
+        for number in range(self.pass_count - 1):
+            here = nth == number
+            start, end = np.zeros((2, lengths["seqlen_k"]), np.int64)
+            start[column[here]], end[column[here]] = first[here], last[here]
+            passes.append(ColumnMask.from_runs(MaskedRuns.show(start, end, **lengths)))
+        return passes
+
+    @cached_property
+    def _wider_runs(self) -> MaskedRuns:
+        runs = self.runs
+        longest = _rank_in_column(runs.columns, runs.ends - runs.starts)
+        return _kept(runs, longest < 2)
+
+    @cached_property
+    def _narrower_runs(self) -> MaskedRuns:
+        column, first, last, _ = self._hidden_stretches
+        filled = MaskedRuns.from_runs(
+            column, first, last, seqlen_q=self.runs.seqlen_q, seqlen_k=self.runs.seqlen_k
+        )
+        return self.runs.hidden_union(filled)
+
+    @cached_property
+    def _hidden_stretches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(column, first row, row behind the last, number in its column) of the visible stretches between masked runs
+        that `narrower` hides: all but the longest one of every column, which is the first of equal ones."""
+        runs = self.runs
+        columns = runs.columns
+        inner = columns[1:] == columns[:-1]  # the stretch behind this run lies before another run of its column
+        column = columns[:-1][inner]
+        first, last = runs.ends[:-1][inner].astype(np.int64), runs.starts[1:][inner].astype(np.int64)
+        hidden = _rank_in_column(column, last - first) > 0
+        column, first, last = column[hidden], first[hidden], last[hidden]
+        nth = np.arange(len(column)) - np.searchsorted(column, column)
+        return column, first, last, nth
+
+
+def fit(mask) -> Fit:
+    """Whether a mask fits FlashMask and what else there is: see `Fit`.
+
+    mask: MaskedRuns, a MaskExpr's `runs(...)`, or a bool array or tensor [Sq, Sk], True where the query may attend.
+    """
+    if isinstance(mask, MaskedRuns):
+        return Fit(mask)
+    if isinstance(mask, torch.Tensor):
+        mask = mask.detach().cpu().numpy()
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.ndim != 2:
+        got = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, np.ndarray) else type(mask).__name__
+        raise TypeError(f"mask: wanted MaskedRuns or bool [Sq, Sk], True where the query may attend, got {got}")
+    return Fit(MaskedRuns.from_dense(mask))
+
+
+def _rank_in_column(columns: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """int64: 0 for the longest entry of every column, 1 for the next; the earlier of equal ones comes first."""
+    order = np.lexsort((-lengths.astype(np.int64), columns))  # stable, so equal ones stay in order
+    sorted_columns = columns[order]
+    rank = np.empty(len(columns), np.int64)
+    rank[order] = np.arange(len(columns)) - np.searchsorted(sorted_columns, sorted_columns)
+    return rank
+
+
+def _kept(runs: MaskedRuns, kept: np.ndarray) -> MaskedRuns:
+    """The runs for which `kept` is True."""
+    return MaskedRuns.from_runs(
+        runs.columns[kept], runs.starts[kept], runs.ends[kept], seqlen_q=runs.seqlen_q, seqlen_k=runs.seqlen_k
+    )
