@@ -1,0 +1,128 @@
+"""Mask functions for FlexAttention, as fair to it as we can write them.
+
+A mask that is one named pattern over the whole sequence gets the predicate a Flex user would write by hand (document
+numbers compared, positions compared). Anything else is answered from the vectors of the canonical packing, of which
+only those that carry information are read: two comparisons for a causal mask with one bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..masks.column_mask import ColumnMask
+
+MaskMod = Callable  # (b, h, q_idx, k_idx), index tensors -> bool tensor, True where the query may attend to the key
+
+
+def flex_mask_mod(mask: ColumnMask, text: str | None = None, heads: int | None = None) -> tuple[MaskMod, str]:
+    """(mask_mod, how it was written) for a mask.
+
+    Args:
+        mask: the ColumnMask; tensors that the function captures lie on its device.
+        text: the mask's text, if it has one: the natural predicate is used where there is one.
+        heads: query heads H, to tell which mask head a query head uses; needed when Hm > 1.
+    """
+    if text is not None and mask.seqlen_q == mask.seqlen_k:
+        natural = _natural(text, mask.seqlen_k, mask.device)
+        if natural is not None:
+            return natural
+    return _from_vectors(mask, heads), "from the vectors"
+
+
+def _from_vectors(mask: ColumnMask, heads: int | None) -> MaskMod:
+    packed = mask.canonical()
+    shift = packed.seqlen_k - packed.seqlen_q
+    if packed.batch == packed.heads == 1:
+        lts, lte, uts, ute = (v[0, 0].contiguous() for v in packed.vectors)
+
+        def at(vector, b, h, k):
+            return vector[k]
+    else:
+        lts, lte, uts, ute = packed.vectors
+        group = (heads or packed.heads) // packed.heads
+        one_batch = packed.batch == 1
+
+        def at(vector, b, h, k):
+            return vector[0 if one_batch else b, h // group, k]
+
+    if packed.causal and packed.bounds == 1:
+        return lambda b, h, q, k: (q + shift >= k) & (q < at(lts, b, h, k))
+    if packed.causal:
+        return lambda b, h, q, k: (q + shift >= k) & ((q < at(lts, b, h, k)) | (q >= at(lte, b, h, k)))
+    if packed.bounds == 2:
+        return lambda b, h, q, k: (q < at(lts, b, h, k)) & (q >= at(ute, b, h, k))
+    return lambda b, h, q, k: (
+        ((q < at(lts, b, h, k)) | (q >= at(lte, b, h, k))) & ((q < at(uts, b, h, k)) | (q >= at(ute, b, h, k)))
+    )
+
+
+def _natural(text: str, seqlen: int, device) -> tuple[MaskMod, str] | None:
+    """The hand-written predicate of a text that is one pattern and leaves no padding."""
+    from ..masks.expr import PatternExpr
+    from ..masks.language import parse
+
+    expr = parse(text)
+    if not isinstance(expr, PatternExpr) or expr.name not in NATURAL or expr.padding(seqlen):
+        return None
+    return NATURAL[expr.name](seqlen, device, *expr.values()), f"hand-written {expr.name}"
+
+
+def _numbers(lengths, device) -> torch.Tensor:
+    """int32 [N]: which of the consecutive pieces every token lies in."""
+    lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
+    return torch.repeat_interleave(torch.arange(len(lengths), dtype=torch.int32, device=device), lengths)
+
+
+def _document(seqlen, device, *lengths):
+    document = _numbers(lengths, device)
+    return lambda b, h, q, k: document[q] == document[k]
+
+
+def _causal_document(seqlen, device, *lengths):
+    document = _numbers(lengths, device)
+    return lambda b, h, q, k: (q >= k) & (document[q] == document[k])
+
+
+def _share_question(seqlen, device, *examples):
+    example = _numbers([sum(lengths) for lengths in examples], device)
+    part = torch.cat([_numbers(lengths, device) for lengths in examples])  # 0 is the question
+    return lambda b, h, q, k: (q >= k) & (example[q] == example[k]) & ((part[k] == 0) | (part[q] == part[k]))
+
+
+def _causal_blockwise(seqlen, device, *lengths):
+    block, last = _numbers(lengths, device), len(lengths) - 1
+    return lambda b, h, q, k: (q >= k) & ((block[q] == block[k]) | (block[q] == last))
+
+
+def _prefix_lm_document(seqlen, device, *documents):
+    document = _numbers([length for _, length in documents], device)
+    in_prefix = torch.cat([torch.arange(length, device=device) < prefix for prefix, length in documents])
+    return lambda b, h, q, k: (document[q] == document[k]) & ((q >= k) | in_prefix[k])
+
+
+def _qk_sparse(seqlen, device, *runs):
+    sees_from = torch.zeros(seqlen, dtype=torch.int32, device=device)  # the first query after the run that k lies in
+    for offset, length in runs:
+        sees_from[offset : offset + length].clamp_(min=offset + length)
+    return lambda b, h, q, k: (q >= k) & (q >= sees_from[k])
+
+
+NATURAL: dict[str, Callable] = {
+    "full": lambda seqlen, device: lambda b, h, q, k: q >= 0,
+    "causal": lambda seqlen, device: lambda b, h, q, k: q >= k,
+    "sliding_window": lambda seqlen, device, w: lambda b, h, q, k: (q >= k) & (q - k < w),
+    "document": _document,
+    "causal_document": _causal_document,
+    "share_question": _share_question,
+    "global_sliding_window": lambda seqlen, device, n, left, right: lambda b, h, q, k: (
+        (q < n) | (k < n) | ((q - k <= left) & (k - q <= right))
+    ),
+    "causal_blockwise": _causal_blockwise,
+    "prefix_lm_document": _prefix_lm_document,
+    "prefix_lm": lambda seqlen, device, p: lambda b, h, q, k: (q >= k) | (k < p),
+    "qk_sparse": _qk_sparse,
+}
+"""Pattern name -> (seqlen, device, *arguments) -> mask_mod. random_eviction is a causal mask with one bound: its
+vector is its natural form already."""
