@@ -1,0 +1,1 @@
+"""The screens, one file each; what they share is in `pages.ui`."""

@@ -1,0 +1,1 @@
+"""Pieces of the screens: state and URL, theme, the canvas component, figures, jobs."""

@@ -1,0 +1,77 @@
+"""The canvas: a Streamlit component (v2) that draws a mask from its vectors.
+
+The browser gets O(N) int32 numbers and rasterises what is on screen, so panning and zooming never ask the server. The
+scripts beside this file are plain JavaScript and are joined into one module here; nothing is fetched from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from flashmask_core.masks.column_mask import PACKINGS, ColumnMask
+
+from ..theme import variables
+from ..words import bytes_text
+
+_SCRIPTS = ("mask", "raster", "draw", "words", "strip", "input", "main")
+
+
+@cache
+def _component():
+    here = Path(__file__).parent
+    return st.components.v2.component(
+        "flashmask_canvas",
+        html=(here / "canvas.html").read_text("utf-8"),
+        css=variables(".fm-canvas") + ":host{container-type:inline-size}" + (here / "canvas.css").read_text("utf-8"),
+        js="\n".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
+    )
+
+
+def payload(
+    mask: ColumnMask,
+    *,
+    identity: str,
+    block: tuple[int, int],
+    rule: str,
+    counts: list[int],
+    selection: tuple[int, int] | None = None,
+    plane: tuple[int, int] = (0, 0),
+) -> bytes:
+    """What the browser gets of one mask head: a JSON head, then the vectors that carry information, int32.
+
+    Linear in Sk: 4 bytes a column and vector, 1, 2 or 4 vectors as the packing has them.
+    """
+    names = PACKINGS[mask.causal, mask.bounds]
+    batch, head = plane
+    vectors = [getattr(mask, name)[batch, head].cpu().numpy().astype("<i4", copy=False) for name in names]
+    sq, sk = mask.seqlen_q, mask.seqlen_k
+    numbers = f"{sk:,} × {mask.bounds} number{'s' if mask.bounds > 1 else ''}"
+    about = {
+        "id": identity,
+        "seqlen_q": sq,
+        "seqlen_k": sk,
+        "causal": mask.causal,
+        "names": names,
+        "block_m": block[0],
+        "block_n": block[1],
+        "rule": rule,
+        "counts": counts,
+        "selection": selection,
+        "matrix": f"{sq * sk:,} cells · {bytes_text(sq * sk)} as bool",
+        "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
+    }
+    text = json.dumps(about).encode()
+    text += b" " * (-len(text) % 4)
+    return b"".join([np.uint32(len(text)).tobytes(), text, *(v.tobytes() for v in vectors)])
+
+
+def draw(data: bytes, *, key: str, on_select=lambda: None) -> tuple[int, int] | None:
+    """Show the canvas; returns the selected (query, key) or None. `on_select` runs before the rerun of a click."""
+    result = _component()(data=data, key=key, on_selection_change=on_select)
+    spot = result.selection
+    return (int(spot[0]), int(spot[1])) if spot else None

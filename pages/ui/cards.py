@@ -1,0 +1,83 @@
+"""The cards beside the picture: what is skipped, what the mask weighs, what it costs. HTML from numbers alone."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .build import Built, TileCounts
+from .words import bytes_text, ratio_text
+
+
+def row(label: str, value: str, key: str = "") -> str:
+    """One line of a card; `key` names the colour of a little square before the label."""
+    square = f'<i class="fm-key fm-{key}"></i>' if key else ""
+    return f'<div class="row"><span>{square}{label}</span><b>{value}</b></div>'
+
+
+def card(title: str, big: str, body: str, *, small: str = "", foot: str = "") -> str:
+    """A card as HTML."""
+    small = f" <small>{small}</small>" if small else ""
+    foot = f'<div class="foot">{foot}</div>' if foot else ""
+    return f'<div class="fm-card"><div>{title}{small}</div><div class="big">{big}</div>{body}{foot}</div>'
+
+
+def tiles_card(counts: TileCounts, other: TileCounts, rule: str) -> str:
+    """Tiles skipped by the rule that is on, and what the other rule would make of them."""
+    shares = "".join(
+        f'<div class="fm-{kind}" style="flex:{n}"></div>'
+        for kind, n in (("empty", counts.empty), ("partial", counts.partial), ("full", counts.full))
+        if n
+    )
+    body = (
+        f'<div class="fm-stack" aria-hidden="true">{shares}</div>'
+        + row("skipped", f"{counts.empty:,}", "empty")
+        + row("partial, tested", f"{counts.partial:,}", "partial")
+        + row("full, no test", f"{counts.full:,}", "full")
+    )
+    exact, paper = (counts, other) if rule == "exact" else (other, counts)
+    worth = exact.empty - paper.empty
+    if worth or exact.full != paper.full:
+        foot = (
+            f"The exact rule skips {exact.empty:,}, the paper's {paper.empty:,}: "
+            f"{worth:,} more tile{'s' if worth != 1 else ''} skipped, {exact.full - paper.full:,} more untested."
+        )
+    else:
+        foot = "The exact rule and the paper's agree on every tile here."
+    return card("Tiles the kernel skips", f"{100 * counts.rho:.1f} %", body, foot=foot)
+
+
+def memory_card(built: Built) -> str:
+    """Bytes of the mask as a dense bool matrix and as vectors."""
+    dense, vectors = built.seqlen_q * built.seqlen_k, built.mask.nbytes
+    if dense >= vectors:
+        big = f"{ratio_text(dense / vectors)}× less"
+    else:
+        big = f"{ratio_text(vectors / dense)}× more"
+    flag = "causal" if built.mask.causal else "not causal"
+    body = row("dense, bool", bytes_text(dense)) + row(f"vectors, {built.mask.bounds} × int32", bytes_text(vectors))
+    return card("Memory of the mask", big, body, small=flag)
+
+
+def work_card(built: Built, heads: int, head_dim: int = 128) -> str:
+    """Visible pairs, and the arithmetic they stand for."""
+    pairs = built.seqlen_q * built.seqlen_k
+    flops = 4 * head_dim * heads
+    body = (
+        row("visible pairs", f"{built.pairs:,}")
+        + row("forward", flops_text(flops * built.pairs))
+        + row("dense forward", flops_text(flops * pairs))
+    )
+    return card("Pairs that count", f"{100 * built.pairs / pairs:.1f} %", body, small=f"{heads} heads, D {head_dim}")
+
+
+def flops_text(count: int) -> str:
+    """1.2e12 -> "1.20 TFLOP"."""
+    for unit, size in (("PFLOP", 1e15), ("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:,} FLOP"
+
+
+def notes_html(notes: list[str]) -> str:
+    """Remarks about the mask as one quiet paragraph."""
+    return f'<p class="fm-sub">{" · ".join(escape(note) for note in notes)}</p>' if notes else ""

@@ -1,0 +1,45 @@
+"""The frame around every page: style, sidebar, the state read before and published after."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from . import state, theme
+
+_PAGE_CSS = """
+[data-testid="stMainBlockContainer"] { padding: 1.4rem 1.5rem 3rem; max-width: 1440px; }
+[data-testid="stHeader"] { background: transparent; height: 2.2rem; min-height: 2.2rem; pointer-events: none; }
+[data-testid="stHeader"] * { pointer-events: auto; }
+[data-testid="stSidebar"] { width: 200px !important; min-width: 200px !important; }
+[data-testid="stSidebarContent"] { padding: 0 .7rem; }
+[data-testid="stSidebarHeader"] { height: 2.4rem; padding-bottom: 0; margin-bottom: 0; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.3rem; padding: 0; }
+[data-testid="stTextInput"] input { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+[data-testid="stSidebarUserContent"] { padding: 0 0 2rem; }
+[data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
+[data-testid="stButtonGroup"] button p { font-size: 12.5px; }
+.fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 4px 8px; white-space: nowrap; }
+@media (max-width: 640px) {
+  [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
+  .st-key-mask_bar > div:has([data-testid="stTextInput"]) { flex-basis: 100%; }
+  .st-key-mask_bar > div:has([data-testid="stButton"]) { flex-grow: 1; }
+  .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
+}
+"""
+
+
+def around(page, pages) -> None:
+    """Run a page inside the frame."""
+    st.html(f"<style>{theme.variables(':root')}{theme.CARD_CSS}{_PAGE_CSS}</style>")
+    screen = state.open_screen()
+    if st.session_state.link_problems:
+        st.warning(
+            "Part of this link could not be read, so the nearest valid screen is shown: "
+            + "; ".join(st.session_state.link_problems) + "."
+        )  # fmt: skip
+    with st.sidebar:
+        st.html('<div class="fm-brand">FlashMask explorer</div>')
+        for target in pages:
+            st.page_link(target, label=target.title, query_params=screen.to_query(), width="stretch")
+    page.run()
+    state.publish()

@@ -1,0 +1,71 @@
+"""The vectors below the picture: as curves, as a table near the selection, and as files to take away."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import streamlit as st
+
+from flashmask_core.masks.column_mask import PACKINGS
+
+from . import figures, theme
+from .build import Built
+
+_PAGE = 256
+
+
+def panel(built: Built, at: tuple[int, int]) -> None:
+    """Tabs with curves, numbers and files."""
+    names = PACKINGS[built.mask.causal, built.mask.bounds]
+    vectors = {name: getattr(built.mask, name)[0, 0].numpy() for name in names}
+    column = at[1]
+    curves, table, files = st.tabs(["Vectors as curves", "Vectors as numbers", "Take it with you"])
+    with curves:
+        figure = figures.vector_curves(vectors, built.seqlen_q, theme.colors(), column)
+        st.plotly_chart(figure, width="stretch", key="curves", config={"displaylogo": False})
+        if built.seqlen_k > figures.MAX_POINTS:
+            st.caption("Thinned: every bucket of columns keeps its smallest and its largest number, so no step is lost.")
+    with table:
+        _table(vectors, built.seqlen_k, column)
+    with files:
+        _files(built, names)
+
+
+def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
+    pages = -(-seqlen_k // _PAGE)
+    page = column // _PAGE
+    if pages > 1:
+        page = st.number_input(f"Page of {pages:,}, {_PAGE} columns each", 1, pages, page + 1, key=f"page_{page}_{pages}") - 1
+    rows = slice(page * _PAGE, min(seqlen_k, (page + 1) * _PAGE))
+    data = {"key": np.arange(rows.start, rows.stop), **{name.upper(): v[rows] for name, v in vectors.items()}}
+    st.dataframe(data, hide_index=True, height=280, width="stretch")
+
+
+def _files(built: Built, names: tuple[str, ...]) -> None:
+    indices, causal = built.mask.to_startend_row_indices()
+    st.markdown(
+        f"`startend_row_indices` int32 {list(indices.shape)}, the numbers {', '.join(n.upper() for n in names)}, "
+        f"together with **`causal={causal}`**: the same numbers mean another mask under the other flag."
+    )
+    stem = f"startend_row_indices_causal_{str(causal).lower()}"
+    left, right, _ = st.columns([1, 1, 3])
+    with left:
+        st.download_button("Download .npy", lambda: _npy(indices.numpy()), f"{stem}.npy", on_click="ignore", width="stretch")
+    with right:
+        st.download_button("Download .csv", lambda: _csv(indices.numpy(), names, causal, built.seqlen_q), f"{stem}.csv",
+                           on_click="ignore", width="stretch")  # fmt: skip
+
+
+def _npy(indices: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, indices, allow_pickle=False)
+    return out.getvalue()
+
+
+def _csv(indices: np.ndarray, names: tuple[str, ...], causal: bool, seqlen_q: int) -> bytes:
+    out = io.StringIO()
+    out.write(f"# startend_row_indices, causal={causal}, seqlen_q={seqlen_q}\nkey,{','.join(names)}\n")
+    keys = np.arange(indices.shape[2])
+    np.savetxt(out, np.column_stack([keys, indices[0, 0]]), fmt="%d", delimiter=",")
+    return out.getvalue().encode()
