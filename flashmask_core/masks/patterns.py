@@ -74,7 +74,7 @@ class Pattern:
         about: one sentence for a gallery. rule: visible(q, k) as a line of text.
         runs: (Lengths, *arguments) -> MaskedRuns, in closed form.
         predicate: (q, k, Lengths, *arguments) -> bool for integer arrays q >= 0 and k that broadcast; the oracle.
-        example: (N) -> arguments that make a good picture for N tokens; N = 10 gives the paper's figure 1.
+        example: (N >= 8) -> arguments that make a good picture for N tokens; often the paper's figure 1 for N = 10.
         used: (*arguments) -> the number of tokens that the arguments describe, or None where they list none. More
             than Sk is an error; fewer leave padding if `pads`.
         wrong: (*arguments) -> what is wrong with them beyond their number and sign, or None.
@@ -123,7 +123,7 @@ class Pattern:
 def _pieces(lengths, seqlen_k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(number, start, end), int64 [Sk] each: the piece that every position lies in, from a list of lengths.
 
-    Positions behind the last piece have number -1 and start = end = Sk.
+    Positions behind the last piece have number -1 and start = end = 0: nobody sees them.
     """
     ends = np.cumsum(np.array([*lengths, 0], np.int64))  # the empty one at the end makes an empty list work
     number = np.searchsorted(ends, np.arange(seqlen_k), side="right")
@@ -132,8 +132,8 @@ def _pieces(lengths, seqlen_k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     start, end = ends[there] - np.array([*lengths, 0], np.int64)[there], ends[there]
     return (
         np.where(inside, number, -1),
-        np.where(inside, start, seqlen_k),
-        np.where(inside, end, seqlen_k),
+        np.where(inside, start, 0),
+        np.where(inside, end, 0),
     )
 
 
@@ -252,6 +252,11 @@ def _block_diffusion_predicate(q, k, n: Lengths, half, block):
 
 def _thirds(n: int) -> tuple[int, int, int]:
     return n - 2 * (n // 3), n // 3, n // 3
+
+
+def _frame_count(n: int) -> int:
+    """Up to 8 frames that n tokens divide into evenly."""
+    return max(count for count in range(1, 9) if n % count == 0)
 
 
 _LENGTHS = Parameter("length", "tokens of every document, in order", "lengths")
@@ -410,7 +415,7 @@ PATTERNS: dict[str, Pattern] = {
             _frames,
             lambda q, k, n, count, tokens, window, keyframes: (q < count * tokens) & (k < count * tokens)
             & ((abs(q // tokens - k // tokens) <= window) | np.isin(k // tokens, keyframes)),
-            lambda n: (max(1, min(8, n)), max(1, n // max(1, min(8, n))), 1, (0,)),
+            lambda n: (_frame_count(n), n // _frame_count(n), 1, (0,)),
             lambda count, tokens, *_: count * tokens,
         ),
         Pattern(

@@ -12,7 +12,7 @@ an Sq x Sk array. The rows that column j hides are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,6 +34,9 @@ class MaskedRuns:
         starts, ends: int32 [R]; run r hides the rows [starts[r], ends[r]). In a column the runs are non-empty, rising
             and do not touch, so equal masks have equal arrays.
 
+    shown: (first, last), int32 [Sk], if it is known that every column shows only the rows [first, last); a shortcut
+            for combining such masks, as most patterns are. Nothing shown is (Sq, Sq).
+
     The constructor takes arrays that already keep these rules; `from_dense`, `from_runs`, `hide` and `show` make
     them from anything.
     """
@@ -43,9 +46,10 @@ class MaskedRuns:
     offsets: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
+    shown: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)
 
     def __post_init__(self):
-        for array in (self.offsets, self.starts, self.ends):
+        for array in (self.offsets, self.starts, self.ends, *(self.shown or ())):
             array.flags.writeable = False
 
     @property
@@ -102,15 +106,15 @@ class MaskedRuns:
     def show(cls, start, end, *, seqlen_q: int, seqlen_k: int) -> "MaskedRuns":
         """One visible run a column: show only the rows [start, end), integer arrays [Sk] or numbers, clipped."""
         start, end = (np.broadcast_to(np.clip(rows, 0, seqlen_q), seqlen_k) for rows in (start, end))
-        start = np.where(start < end, start, seqlen_q)  # nothing to show: one run down to the bottom
-        end = np.maximum(start, end)
+        start = np.where(start < end, start, seqlen_q).astype(np.int32)  # nothing to show: one run down to the bottom
+        end = np.maximum(start, end, dtype=np.int32, casting="unsafe")
         above, below = start > 0, end < seqlen_q
         offsets = np.zeros(seqlen_k + 1, np.int64)
-        np.cumsum(above.astype(np.int8) + below, out=offsets[1:])
+        np.cumsum(above.view(np.int8) + below.view(np.int8), out=offsets[1:])
         starts, ends = np.zeros(offsets[-1], np.int32), np.full(offsets[-1], seqlen_q, np.int32)
         ends[offsets[:-1][above]] = start[above]
         starts[offsets[1:][below] - 1] = end[below]
-        return cls(int(seqlen_q), seqlen_k, offsets, starts, ends)
+        return cls(int(seqlen_q), int(seqlen_k), offsets, starts, ends, (start, end))
 
     @classmethod
     def show_all(cls, seqlen_q: int, seqlen_k: int) -> "MaskedRuns":
@@ -182,11 +186,11 @@ class MaskedRuns:
 
     def hidden_union(self, *others: "MaskedRuns") -> "MaskedRuns":
         """Hides what any of the masks hides; shows what all of them show."""
-        return self._combine(others, lambda masks: 1)
+        return self._combine(others, 1, _shown_by_all)
 
     def hidden_intersection(self, *others: "MaskedRuns") -> "MaskedRuns":
         """Hides what all of the masks hide; shows what any of them shows."""
-        return self._combine(others, lambda masks: masks)
+        return self._combine(others, 1 + len(others), _shown_by_any)
 
     def hidden_complement(self) -> "MaskedRuns":
         """Hides what this mask shows, and shows what it hides."""
@@ -212,17 +216,21 @@ class MaskedRuns:
         """Visible where it was hidden."""
         return self.hidden_complement()
 
-    def _combine(self, others, needed) -> "MaskedRuns":
-        """Hide the rows that at least `needed(number of masks)` of the masks hide."""
-        masks = (self, *others)
+    def _combine(self, others, needed: int, shortcut) -> "MaskedRuns":
+        """Hide the rows that at least `needed` of the masks hide."""
+        masks, lengths = (self, *others), {"seqlen_q": self.seqlen_q, "seqlen_k": self.seqlen_k}
         for other in others:
             if (other.seqlen_q, other.seqlen_k) != (self.seqlen_q, self.seqlen_k):
                 raise ValueError(f"{other!r} does not fit {self!r}: both must have the same lengths")
+        if all(mask.shown is not None for mask in masks):
+            shown = shortcut([mask.shown for mask in masks], self.seqlen_q)
+            if shown is not None:
+                return self.show(*shown, **lengths)
         strips = []
         for first in range(0, max(1, self.seqlen_k), _STRIP_COLUMNS):
             parts = [mask.part(first, first + _STRIP_COLUMNS) for mask in masks]
             edges = np.concatenate([_edges(part.columns, part.starts, part.ends, self.seqlen_q) for part in parts])
-            strips.append(self._from_edges(edges, needed(len(masks)), self.seqlen_q, parts[0].seqlen_k))
+            strips.append(self._from_edges(edges, needed, self.seqlen_q, parts[0].seqlen_k))
         return self.concatenate(strips)
 
     @classmethod
@@ -248,6 +256,26 @@ class MaskedRuns:
         np.cumsum(counts, out=offsets[1:])
         starts, ends = (np.ascontiguousarray(rows, np.int32) for rows in (starts, ends))
         return cls(int(seqlen_q), len(counts), offsets, starts, ends)
+
+
+def _shown_by_all(shown: list[tuple[np.ndarray, np.ndarray]], seqlen_q: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in all of the intervals of a column."""
+    first, last = shown[0]
+    for other_first, other_last in shown[1:]:
+        first, last = np.maximum(first, other_first), np.minimum(last, other_last)
+    return first, last
+
+
+def _shown_by_any(shown: list[tuple[np.ndarray, np.ndarray]], seqlen_q: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The rows in any of the intervals of a column, if they are one interval in every column, else None."""
+    first, last = shown[0]
+    for other_first, other_last in shown[1:]:
+        empty, other_empty = first == seqlen_q, other_first == seqlen_q
+        if not ((np.maximum(first, other_first) <= np.minimum(last, other_last)) | empty | other_empty).all():
+            return None
+        both = np.where(empty, other_last, np.where(other_empty, last, np.maximum(last, other_last)))
+        first, last = np.minimum(first, other_first), both
+    return first, last
 
 
 def _edges(columns, starts, ends, seqlen_q: int) -> np.ndarray:
