@@ -200,19 +200,26 @@ class BenchRunner:
             if end.state is not None:
                 return end.state, end.reason
             # The worker is gone and the job is not over: what it was doing becomes failed rows, the rest goes on.
-            case, provider = end.culprit
-            job = replace(job, excluded=job.excluded + ((case, provider, end.reason),), done=end.done)
-            out = {p for c, p, _ in job.excluded if c == case}
+            number, culprit = end.culprit
+            case = job.cases[number]
+            left = [p for p in case.providers if (number, p) not in {(n, p) for n, p, _ in job.excluded}]
+            if culprit in left:
+                blamed = [culprit]
+            elif culprit == "reference" and not any(entry[:2] == end.culprit for entry in job.excluded):
+                blamed = []  # the next worker does without the comparison
+            else:
+                blamed = left
             with self._lock:
-                if provider in job.cases[case].providers:
-                    for direction in job.cases[case].passes:
-                        record.rows[case, provider, direction] = BenchRow.of_case(
-                            job.cases[case], provider, direction, "failed",
-                            reason=end.reason, where=record.where, date_utc=utc_now(),
+                for provider in blamed:
+                    for direction in case.passes:
+                        record.rows[number, provider, direction] = BenchRow.of_case(
+                            case, provider, direction, "failed", reason=end.reason, where=record.where,
+                            date_utc=utc_now(),
                         )  # fmt: skip
-            if out >= set(job.cases[case].providers):
-                job = replace(job, done=job.done + (case,))
-            if len(set(job.done)) == len(job.cases):
+            over = end.done + ((number,) if blamed == left else ())
+            excluded = tuple((number, name, end.reason) for name in blamed or [culprit])
+            job = replace(job, excluded=job.excluded + excluded, done=over)
+            if len(set(over)) == len(job.cases):
                 return "done", None
 
     def _take(self, record: _Record, event: dict) -> None:

@@ -30,7 +30,9 @@ for number, case in enumerate(job["cases"]):
         continue
     say(event="case", case=number)
     left = [p for p in case["providers"] if (number, p) not in excluded]
-    for place, provider in enumerate(left):
+    steps = ["mask"] + ["reference"] * ((number, "reference") not in excluded) + left
+    for provider in steps:
+        place = max(0, steps.index(provider) - len(steps) + len(left))
         say(event="progress", case=number, provider=provider, message=f"timing {provider}", fraction=place / len(left))
         match acts.get(provider):
             case "crash":

@@ -159,3 +159,14 @@ def test_unknown_job(runner):
 def test_the_parent_has_no_cuda_context(runner):
     run(runner, "")
     assert not torch.cuda.is_initialized()
+
+
+def test_the_reference_is_left_out_where_it_ends_the_worker(runner):
+    view = run(runner, "reference=kill", a_case("flashmask"))
+    assert view.state == "done" and outcome(view) == [("flashmask", "forward", "ok"), ("flashmask", "backward", "ok")]
+
+
+def test_a_case_that_never_gets_to_its_providers_fails_and_the_next_goes_on(runner):
+    view = run(runner, "mask=crash", a_case("flashmask", "flex", passes=("forward",)), a_case())
+    assert view.state == "done"
+    assert {row.status for row in view.rows} == {"failed"} and len(view.rows) == 4

@@ -1,0 +1,211 @@
+"""The engines a bench compares: ours, FlexAttention, SDPA with a dense mask, SDPA without one as a ceiling.
+
+A provider says whether it can run at all and why not, what it needs in memory, and builds a `Prepared` call for a case.
+Nothing here touches CUDA before `build`; only the worker process calls it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from ..masks.column_mask import ColumnMask
+from .config import BenchCase
+from .estimate import ByteEstimate, estimate_bytes
+from .flex_masks import flex_mask_mod
+
+
+@dataclass
+class Prepared:
+    """A provider ready for one case.
+
+    call: (q, k, v) -> out, in the provider's layout; mask_bytes: what it keeps on the device for the mask, None if only
+    a call can tell; build_mask: makes the mask's form anew from the vectors, to be timed, None if there is none to make.
+    """
+
+    call: Callable
+    backend: str
+    mask_bytes: int | None = 0
+    build_mask: Callable[[], object] | None = None
+    detail: str | None = None
+    fresh_call: Callable[[], Callable] | None = None  # makes a call whose mask has no metadata cached yet
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One engine. layout "bshd": q [B, S, H, D]; "bhsd": q [B, H, S, D]. computes "mask", "full" or "causal"."""
+
+    name: str
+    label: str
+    layout: str
+    computes: str
+    style: str  # of its memory, see `estimate_bytes`
+    _build: Callable[[BenchCase, ColumnMask], Prepared] = field(repr=False)
+    _refuses: Callable[[BenchCase, ColumnMask], str | None] = field(default=lambda case, mask: None, repr=False)
+
+    def refuses(self, case: BenchCase, mask: ColumnMask) -> str | None:
+        """Why it cannot do this case, or None."""
+        return self._refuses(case, mask)
+
+    def estimate(self, case: BenchCase, mask: ColumnMask) -> ByteEstimate:
+        return estimate_bytes(case, self.style, mask.batch, mask.heads)
+
+    def build(self, case: BenchCase, mask: ColumnMask) -> Prepared:
+        """Make it ready; `mask` is on the GPU. Raises whatever the engine raises."""
+        return self._build(case, mask)
+
+
+def _flashmask(backend: str | None, case: BenchCase, mask: ColumnMask) -> Prepared:
+    from ..attention import flashmask_attention
+
+    backend = backend or next(name for name, reason in _our_backends().items() if reason is None)
+
+    def call_with(mask):
+        return lambda q, k, v: flashmask_attention(q, k, v, mask, backend=backend)
+
+    def fresh_call():
+        again = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
+        return call_with(again)
+
+    return Prepared(call_with(mask), backend, mask_bytes=None, fresh_call=fresh_call)
+
+
+OUR_BACKENDS = ("hopper", "triton")  # on a GPU "auto" takes the first one that is available
+
+
+def _our_backends() -> dict[str, str | None]:
+    """Each of OUR_BACKENDS -> None if it can run here, else why not."""
+    from ..attention import available_backends
+
+    found = {entry["name"]: None if entry["available"] else entry["reason"] for entry in available_backends()}
+    return {name: found.get(name, "not part of this version") for name in OUR_BACKENDS}
+
+
+def _our_refusal(backend: str | None, case: BenchCase, mask: ColumnMask) -> str | None:
+    known = _our_backends()
+    wanted = OUR_BACKENDS if backend is None else (backend,)
+    if any(known[name] is None for name in wanted):
+        return None
+    return "; ".join(f"the {name} backend: {known[name]}" for name in wanted)
+
+
+def _flex(case: BenchCase, mask: ColumnMask) -> Prepared:
+    import torch._dynamo
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch._dynamo.reset()  # guards of earlier masks would be gone through at every call
+    torch._dynamo.config.recompile_limit = 1000
+    mask_mod, written = flex_mask_mod(mask, None if case.packed else case.mask, case.heads)
+    batch = None if mask.batch == 1 else case.batch
+    heads = None if mask.heads == 1 else case.heads
+
+    def build_mask():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return create_block_mask(
+                mask_mod, batch, heads, case.seqlen_q, case.seqlen_k, device=mask.device, _compile=True
+            )
+
+    block_mask = build_mask()
+    compiled = torch.compile(flex_attention, dynamic=False)
+    grouped = case.heads != case.kv_heads
+    tables = (
+        getattr(block_mask, full + name)
+        for full in ("", "full_")
+        for name in ("kv_num_blocks", "kv_indices", "q_num_blocks", "q_indices")
+    )
+    return Prepared(
+        lambda q, k, v: compiled(q, k, v, block_mask=block_mask, enable_gqa=grouped),
+        "triton (inductor)",
+        mask_bytes=sum(t.numel() * t.element_size() for t in tables if t is not None),
+        build_mask=build_mask,
+        detail=f"torch.compile, default mode; mask_mod {written}; block 128x128",
+    )
+
+
+_SDPA_BACKENDS = {
+    "efficient": "EFFICIENT_ATTENTION",
+    "cudnn": "CUDNN_ATTENTION",
+    "flash": "FLASH_ATTENTION",
+    "math": "MATH",
+}
+
+
+def _sdpa(backend: str, computes: str, case: BenchCase, mask: ColumnMask) -> Prepared:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    pinned = getattr(SDPBackend, _SDPA_BACKENDS[backend])
+    # The efficient backend has no grouped heads: whoever uses it repeats k and v.
+    repeats = case.heads // case.kv_heads if backend == "efficient" else 1
+    grouped = case.heads != case.kv_heads and repeats == 1
+
+    def build_mask():
+        visible = mask.to_dense()
+        return visible if mask.heads in (1, case.heads) else visible.repeat_interleave(case.heads // mask.heads, 1)
+
+    visible = build_mask() if computes == "mask" else None
+
+    def call(q, k, v):
+        if repeats > 1:
+            k, v = k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
+        with sdpa_kernel(pinned):
+            return F.scaled_dot_product_attention(
+                q, k, v, attn_mask=visible, is_causal=computes == "causal", enable_gqa=grouped
+            )
+
+    if visible is None:
+        return Prepared(call, backend, detail="no mask tensor")
+    return Prepared(
+        call, backend, mask_bytes=visible.numel(), build_mask=build_mask, detail="dense bool mask, True where visible"
+    )
+
+
+def _causal_refusal(case: BenchCase, mask: ColumnMask) -> str | None:
+    if case.seqlen_q != case.seqlen_k:
+        return f"is_causal aligns top-left, which is another mask where Sq = {case.seqlen_q} != Sk = {case.seqlen_k}"
+    return None
+
+
+def _all_providers() -> dict[str, Provider]:
+    found = [Provider("flashmask", "FlashMask", "bshd", "mask", "vectors", partial(_flashmask, None),
+                      partial(_our_refusal, None))]  # fmt: skip
+    for backend in ("hopper", "triton"):
+        found.append(
+            Provider(f"flashmask_{backend}", f"FlashMask ({backend})", "bshd", "mask", "vectors",
+                     partial(_flashmask, backend), partial(_our_refusal, backend))  # fmt: skip
+        )
+    found.append(Provider("flex", "FlexAttention (compiled)", "bhsd", "mask", "blocks", _flex))
+    for backend in ("efficient", "cudnn", "math"):
+        found.append(
+            Provider(f"sdpa_dense_{backend}", f"SDPA, dense mask ({backend})", "bhsd", "mask",
+                     "scores" if backend == "math" else "dense", partial(_sdpa, backend, "mask"))  # fmt: skip
+        )
+    for computes in ("full", "causal"):
+        for backend in ("flash", "cudnn"):
+            found.append(
+                Provider(f"sdpa_{computes}_{backend}", f"SDPA {computes}, no mask ({backend})", "bhsd", computes,
+                         "none", partial(_sdpa, backend, computes),
+                         _causal_refusal if computes == "causal" else lambda case, mask: None)  # fmt: skip
+            )
+    return {provider.name: provider for provider in found}
+
+
+PROVIDERS: dict[str, Provider] = _all_providers()
+"""Every provider by name. `flashmask` is ours with the backend that "auto" takes, named in the row."""
+
+CEILINGS = ("sdpa_full_flash", "sdpa_full_cudnn", "sdpa_causal_flash", "sdpa_causal_cudnn")
+DENSE = ("sdpa_dense_efficient", "sdpa_dense_cudnn")
+DEFAULT_PROVIDERS = ("flashmask", "flex", *DENSE, *CEILINGS)
+
+
+def check_provider_names(names) -> tuple[str, ...]:
+    """The names as a tuple; ValueError naming those that do not exist and those that do."""
+    unknown = [name for name in names if name not in PROVIDERS]
+    if unknown:
+        raise ValueError(f"providers: {', '.join(unknown)} unknown; there are {', '.join(PROVIDERS)}")
+    return tuple(names)

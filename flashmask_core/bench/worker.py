@@ -1,0 +1,125 @@
+"""The process that does a job: `python -m flashmask_core.bench.worker` with the job as one line of JSON on stdin.
+
+It writes the events described in `worker_process` to stdout. GPU work happens here and nowhere else, so whatever goes
+wrong on the GPU ends this process and gives all of its memory back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+
+import torch
+
+from .config import BenchJob
+from .environment import cuda_device, interpreter_device, utc_now
+from .result import BenchRow, dumps
+
+FATAL_EXIT = 4
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m flashmask_core.bench.worker", description=__doc__.split("\n")[0])
+    parser.add_argument("--with-parent", action="store_true", help="end when stdin is closed: the parent is gone")
+    arguments = parser.parse_args()
+    say = _events_on_stdout()
+    job = BenchJob.from_json(json.loads(sys.stdin.buffer.readline()))
+    if arguments.with_parent:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        if job.kind == "check":
+            _check(job, say)
+        else:
+            _bench(job, say)
+    except ValueError as error:  # a mask or a case that cannot be
+        say(event="failed", reason=str(error))
+    return 0
+
+
+def _bench(job: BenchJob, say: Callable) -> None:
+    if not torch.cuda.is_available():
+        why = "this build of PyTorch is for the CPU only" if torch.version.cuda is None else "PyTorch finds none"
+        return say(event="failed", reason=f"no CUDA GPU: {why}")
+    from .run_case import CaseRun, CudaFault
+
+    where = cuda_device()
+    say(event="device", where=asdict(where))
+    for number, case in enumerate(job.cases):
+        if number in job.done:
+            continue
+        say(event="case", case=number)
+
+        def on_row(row: BenchRow) -> None:
+            say(event="row", case=number, row=row.to_json())
+
+        def on_progress(provider: str, message: str, fraction: float) -> None:
+            name = case.mask_name or case.mask[:40]
+            say(event="progress", case=number, provider=provider, message=f"{name}, {case.seqlen_q}: {message}",
+                fraction=(number + fraction) / len(job.cases))  # fmt: skip
+
+        excluded = {provider for at, provider, _ in job.excluded if at == number}
+        try:
+            CaseRun(case, where, on_row, on_progress, excluded).run()
+        except CudaFault as fault:
+            say(event="fatal", reason=str(fault))
+            sys.stdout.flush()
+            os._exit(FATAL_EXIT)  # the ordinary way out would wait for the broken device
+        say(event="case_done", case=number)
+    say(event="done")
+
+
+def _check(job: BenchJob, say: Callable) -> None:
+    """Our Triton kernel through the interpreter, forward and backward, against the reference."""
+    from ..attention import flashmask_attention
+    from .correctness import compare, make_reference, verdict
+    from .run_case import Inputs
+
+    where = interpreter_device()
+    say(event="device", where=asdict(where))
+    for number, case in enumerate(job.cases):
+        say(event="case", case=number)
+        say(event="progress", case=number, provider="flashmask", fraction=number / len(job.cases),
+            message=f"{case.mask_name or case.mask[:40]}: our Triton kernel in {case.dtype}")  # fmt: skip
+        mask = case.build_mask()
+        *qkv, _ = Inputs(case, "cpu").bshd
+        reference = make_reference(case, mask, *qkv)
+        out = flashmask_attention(*qkv, mask, backend="triton")
+        gradients = torch.autograd.grad(out, qkv, reference.dout) if "backward" in case.passes else None
+        for direction, errors in compare(reference, out, gradients).items():
+            if direction not in case.passes:
+                continue
+            row = BenchRow.of_case(
+                case, "flashmask", direction, backend="triton (interpreter)", computes="mask", check=verdict(errors),
+                errors=errors, where=where, date_utc=utc_now(),
+            )  # fmt: skip
+            say(event="row", case=number, row=row.to_json())
+        say(event="case_done", case=number)
+    say(event="done")
+
+
+def _events_on_stdout() -> Callable:
+    """A function that writes an event to what stdout was; from now on prints go to stderr."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")  # a duplicate that no child process inherits
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def say(**event) -> None:
+        with lock:
+            events.write(dumps(event) + "\n")
+            events.flush()
+
+    return say
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
