@@ -96,18 +96,20 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _check_words(text: str, tokens: list[Token]) -> None:
-    for token, following in zip(tokens, [*tokens[1:], None]):
+    around = zip([None, None, *tokens], [None, *tokens], tokens, [*tokens[1:], None])
+    for before_last, before, token, following in around:
         wrong = None
         if token.kind == "number":
             wrong = _wrong_number(token.text)
-        elif token.text in _INSTEAD and token.text != "=":
+        elif token.text == "=":
+            if not (before and before.text in _PARAMETERS and before_last and before_last.text in ("(", ",")):
+                wrong = f"= is not in the language: {_INSTEAD['=']}"
+        elif token.text in _INSTEAD:
             wrong = f"{token.text} is not in the language: {_INSTEAD[token.text]}"
         elif token.kind == "name" and token.text not in _NAMES:
             names_argument = following is not None and following.text == "="
             if not names_argument or token.text not in _PARAMETERS:
                 wrong = unknown_name(token.text, _PARAMETERS if names_argument else _NAMES)
-        elif token.text == "=" and tokens[0] is token:
-            wrong = f"= is not in the language: {_INSTEAD['=']}"
         if wrong:
             raise pointed_at(MaskSyntaxError(wrong), (text, token.start))
 
