@@ -79,7 +79,7 @@ def too_large(case: BenchCase, provider: str, estimate: ByteEstimate, free_bytes
         f"{provider} needs about {estimate.total:,} bytes of GPU memory ({estimate.inputs:,} for q, k, v and their copies, "
         f"{estimate.mask:,} for its mask) and {free_bytes:,} are free"
     )
-    without_mask = estimate.total - estimate.mask - dense_mask_bytes(case)
-    if estimate.mask >= dense_mask_bytes(case) > vector_bytes(case) and without_mask <= free_bytes:
+    dense = estimate.mask >= dense_mask_bytes(case) > vector_bytes(case)
+    if dense and estimate_bytes(case, "vectors").total <= free_bytes:
         return f"{reason}: flashmask keeps the same mask in {vector_bytes(case):,} bytes; or take a smaller N"
     return f"{reason}: take a smaller N, batch or number of heads, or the forward pass alone"

@@ -1,0 +1,66 @@
+"""Benchmark rows as lines of text for a terminal."""
+
+from __future__ import annotations
+
+from .result import BenchRow, DeviceInfo
+
+_COLUMNS = (
+    ("mask", -22), ("provider", -21), ("pass", -8), ("ms", 9), ("quartiles", 19), ("TFLOP/s", 8), ("by density", 10),
+    ("peak MiB", 9), ("mask bytes", 13), ("build ms", 8), ("check", -6),
+)  # fmt: skip
+
+LEGEND = (
+    "TFLOP/s counts 4*B*H*Sq*Sk*D*(1-rho), rho of 128x128 tiles by the exact rule; 'by density' counts 4*D for each "
+    "visible pair; backward 2.5 times that.\nPeak is above q, k, v (and dout), the mask in it. The ceilings "
+    "(sdpa_full_*, sdpa_causal_*) compute full or causal attention, not the mask."
+)
+
+
+def header() -> str:
+    return _line([name for name, _ in _COLUMNS])
+
+
+def row_line(row: BenchRow) -> str:
+    """A row; one that was skipped or failed shows its reason in place of numbers."""
+    provider = row.provider if row.backend is None or row.backend in row.provider else f"{row.provider} ({row.backend})"
+    names = [row.mask_name or _short(row.mask, 22), provider, row.direction]
+    if row.median_ms is None:
+        reason = row.reason or row.check or row.status
+        return f"{_line(names)}  {row.status}: {reason}" if row.status != "ok" else f"{_line(names)}  {reason}"
+    line = _line(
+        names
+        + [
+            f"{row.median_ms:.3f}", f"{row.lower_quartile_ms:.3f} - {row.upper_quartile_ms:.3f}",
+            f"{row.tflops_rho:.1f}", f"{row.tflops_density:.1f}",
+            "" if row.peak_memory_bytes is None else f"{row.peak_memory_bytes / 2**20:,.0f}",
+            "" if row.mask_bytes is None else f"{row.mask_bytes:,}",
+            "" if row.mask_build_ms is None else f"{row.mask_build_ms:.2f}",
+            (row.check or "").split(":")[0],
+        ]
+    )  # fmt: skip
+    return f"{line}  {row.check}" if row.check and row.check.startswith("failed") else line
+
+
+def where_line(where: DeviceInfo | None, date_utc: str | None = None) -> str:
+    """Device, versions, commit and date on one line."""
+    if where is None:
+        return "device unknown"
+    parts = [where.device]
+    for label, value in (
+        ("driver", where.driver), ("CUDA", where.cuda_version), ("torch", where.torch_version),
+        ("triton", where.triton_version), ("commit", where.commit and where.commit[:12]), ("", date_utc),
+    ):  # fmt: skip
+        if value:
+            parts.append(f"{label} {value}".strip())
+    return ", ".join(parts)
+
+
+def _line(cells: list[str]) -> str:
+    padded = []
+    for cell, (_, width) in zip(cells, _COLUMNS):
+        padded.append(cell.ljust(-width) if width < 0 else cell.rjust(width))
+    return "  ".join(padded).rstrip()
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
