@@ -47,8 +47,8 @@ def _parser() -> argparse.ArgumentParser:
 
     tiles = commands.add_parser("tiles", help="EMPTY, PARTIAL and FULL tiles by both rules, and bytes")
     _add_mask(tiles)
-    tiles.add_argument("--block-m", type=int, default=128, metavar="ROWS", help="query rows of a tile (default 128)")
-    tiles.add_argument("--block-n", type=int, default=128, metavar="COLUMNS", help="key columns of a tile (default 128)")
+    for name, what in (("m", "query rows"), ("n", "key columns")):
+        tiles.add_argument(f"--block-{name}", type=int, default=128, metavar="SIZE", help=f"{what} of a tile (128)")
     tiles.set_defaults(run=_tiles)
 
     add_bench_command(commands)
@@ -118,7 +118,7 @@ def _tiles(arguments) -> int:
     for rule in RULES:
         numbers = "".join(f"{count:>14,}" for count in counts[rule].values())
         print(f"{rule:<7}{numbers}{maps[rule].rho.item():>10.4f}")
-    print("\nexact judges every pair; paper is equation 4: minimum and maximum of each interval alone. rho = EMPTY / all.")
+    print("\nexact judges every pair; paper is equation 4: minimum and maximum of each interval alone. rho = EMPTY/all.")
     print(f"vectors {mask.nbytes:,} bytes; dense mask {dense:,} bytes")
     return 0
 

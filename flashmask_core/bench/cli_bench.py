@@ -29,7 +29,7 @@ def add_bench_command(commands) -> None:
         "goes on where it stopped.",
     )
     bench.add_argument("text", metavar="TEXT", nargs="?", help="the mask, in the mask language")
-    bench.add_argument("--paper", metavar="NAMES", help=f"the paper's masks instead: all, or some of {','.join(PAPER_MASKS)}")
+    bench.add_argument("--paper", metavar="NAMES", help=f"the paper's masks: all, or some of {','.join(PAPER_MASKS)}")
     bench.add_argument("--seqlen", type=int, metavar="N", help="query rows Sq")
     bench.add_argument("--seqlen-k", type=int, metavar="M", help="key columns Sk (default: as many as rows)")
     bench.add_argument("--batch", type=int, default=1, metavar="B", help="default 1")

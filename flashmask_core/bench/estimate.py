@@ -76,8 +76,8 @@ def too_large(case: BenchCase, provider: str, estimate: ByteEstimate, free_bytes
     if estimate.total <= free_bytes:
         return None
     reason = (
-        f"{provider} needs about {estimate.total:,} bytes of GPU memory ({estimate.inputs:,} for q, k, v and their copies, "
-        f"{estimate.mask:,} for its mask) and {free_bytes:,} are free"
+        f"{provider} needs about {estimate.total:,} bytes of GPU memory ({estimate.inputs:,} for q, k, v and their "
+        f"copies, {estimate.mask:,} for its mask) and {free_bytes:,} are free"
     )
     dense = estimate.mask >= dense_mask_bytes(case) > vector_bytes(case)
     if dense and estimate_bytes(case, "vectors").total <= free_bytes:

@@ -24,8 +24,9 @@ from .flex_masks import flex_mask_mod
 class Prepared:
     """A provider ready for one case.
 
-    call: (q, k, v) -> out, in the provider's layout; mask_bytes: what it keeps on the device for the mask, None if only
-    a call can tell; build_mask: makes the mask's form anew from the vectors, to be timed, None if there is none to make.
+    call: (q, k, v) -> out, in the provider's layout; backend: the kernel behind it; mask_bytes: what it keeps on the
+    device for the mask, None if only a call can tell; build_mask: makes the mask's form anew from the vectors, to be
+    timed; fresh_call: for a provider that makes it in its first call, a call that has not been made yet.
     """
 
     call: Callable
@@ -33,7 +34,7 @@ class Prepared:
     mask_bytes: int | None = 0
     build_mask: Callable[[], object] | None = None
     detail: str | None = None
-    fresh_call: Callable[[], Callable] | None = None  # makes a call whose mask has no metadata cached yet
+    fresh_call: Callable[[], Callable] | None = None
 
 
 @dataclass(frozen=True)

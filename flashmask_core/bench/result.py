@@ -138,7 +138,7 @@ def dumps(record) -> str:
 
 
 def read_rows(path: str | Path) -> list[BenchRow]:
-    """Rows of a JSON-lines file. A last line cut short is left out; any other bad line is a ValueError with its number."""
+    """Rows of a JSON-lines file. A last line cut short is left out; another bad line is a ValueError that counts it."""
     rows = []
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):

@@ -3,7 +3,7 @@
 How a page uses it (one runner for the whole server, whoever is looking):
 
     runner = get_runner()
-    if probe_device() is a str: no GPU, and the str says why            # else a DeviceInfo
+    probe_device()                    # a DeviceInfo, or a str that says why there is no GPU; asks once, for seconds
     job_id = runner.submit(BenchJob("bench", (case,), title="causal, 8192"))
     view = runner.view(job_id)        # at once, from any thread: call it in each rerun or fragment tick
     view.state                        # "queued", "running", "done", "failed", "cancelled"
@@ -13,7 +13,7 @@ How a page uses it (one runner for the whole server, whoever is looking):
     view.reason                       # why a job failed as a whole
     runner.cancel(job_id)             # ends the process and everything it started; rows stay
 
-    runner.submit(BenchJob("check", check_cases(mask, name)))  # our kernel through the Triton interpreter, no GPU needed
+    runner.submit(BenchJob("check", check_cases(mask, name)))   # our kernel in the Triton interpreter: no GPU needed
 
 This process never touches CUDA. A provider that brings its worker down (a CUDA fault, the system's memory killer) or
 outlasts its case's time limit becomes a failed row, and a new worker goes on with what is left of the job.

@@ -117,7 +117,8 @@ def _events_on_stdout() -> Callable:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):
+        pass
     os._exit(1)
 
 

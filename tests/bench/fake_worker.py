@@ -1,4 +1,4 @@
-"""Stands in for flashmask_core.bench.worker: the job's title says which providers misbehave, as "flex=crash sdpa=hang"."""
+"""Stands in for flashmask_core.bench.worker; the job's title says who misbehaves: "flex=crash sdpa=hang"."""
 
 import json
 import os

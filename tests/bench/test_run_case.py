@@ -106,7 +106,8 @@ def test_right_providers_in_both_layouts_pass(monkeypatch, on_cpu):
     ]
     forward, backward = rows[:2]
     assert set(forward.errors) == {"out"} and set(backward.errors) == {"dq", "dk", "dv"}
-    assert all(0 < e.max_error <= e.limit and e.reference_max > 0 for e in (*forward.errors.values(), *backward.errors.values()))
+    for error in (*forward.errors.values(), *backward.errors.values()):
+        assert 0 < error.max_error <= error.limit and error.reference_max > 0
     assert forward.lower_quartile_ms <= forward.median_ms <= forward.upper_quartile_ms and forward.repetitions == 6
     mask = fm.mask(CASE.mask, 64)
     assert forward.mask_bytes == mask.nbytes and forward.peak_memory_bytes == mask.nbytes + 1000
@@ -212,3 +213,21 @@ def test_queued_work_is_timed_and_not_its_launch():
     cycles = int(50e-3 * 1.2e9)
     found = measure.times_ms(lambda: torch.cuda._sleep(cycles), warmup_ms=1, repeat_ms=200)
     assert Quartiles.of(found).median_ms >= 25
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+def test_every_default_provider_on_a_gpu():
+    from flashmask_core.bench.config import BenchJob
+    from flashmask_core.bench.providers import DEFAULT_PROVIDERS
+    from flashmask_core.bench.runner import BenchRunner
+
+    case = BenchCase("causal_document(500, 300, 224)", 1024, batch=2, heads=4, providers=DEFAULT_PROVIDERS, repeat_ms=10)
+    runner = BenchRunner()
+    view = runner.wait(runner.submit(BenchJob("bench", (case,))), 300)
+    runner.close()
+    assert view.state == "done", view.reason
+    assert [(row.provider, row.reason) for row in view.rows if row.status != "ok"] == []
+    ours = [row for row in view.rows if row.provider in ("flashmask", "flex")]
+    assert [row.check for row in ours] == ["passed"] * 4
+    assert all(row.peak_memory_bytes > 0 and row.mask_bytes > 0 and row.tflops_rho > 0 for row in ours)
