@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui import bar, cards, numbers, recorded, state
 from pages.ui.build import tile_counts
-from pages.ui.picture import picture, spot
+from pages.ui.picture import is_drawn, picture, spot
 
 screen = state.current()
 
@@ -39,7 +39,8 @@ def canvas_and_cards() -> None:
         st.html(cards.memory_card(built))
         measured = recorded.card(built, screen)
         st.html(measured or cards.work_card(built, screen.heads))
-    numbers.panel(built, spot(built, state.current()))
+    if is_drawn():
+        numbers.panel(built, spot(built, state.current()))
     state.publish()
 
 

@@ -1,5 +1,87 @@
-"""Measure: run the mask of the screen on the local GPU."""
+"""Measure: the mask of the screen on the local GPU, against the engines one would use instead."""
 
 import streamlit as st
 
+from flashmask_core.bench.config import DTYPES, PASSES, BenchCase, BenchJob, check_cases
+from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
+from pages.ui import bar, jobs, recorded, results, state
+
+screen = state.current()
+
 st.title("Measure", anchor=False)
+st.html('<p class="fm-sub">The same mask, live on the GPU of this machine, in a process of its own: one job at a time, '
+        "and an out-of-memory ends a job, not the app.</p>")  # fmt: skip
+bar.mask_bar(screen)
+bar.chips(screen)
+built, error = bar.built_or_error(screen)
+if error is not None:
+    built = bar.explain(error, screen, built)
+if built is None:
+    st.stop()
+
+gpu = jobs.device()
+kept = {"persist_state": "session"}
+
+
+def settings() -> dict:
+    """The shape and the rivals, as fields of a BenchCase."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
+        batch = st.number_input("Batch B", 1, 1024, 1, key="m_batch", width=110, **kept)
+        heads = st.number_input("Query heads H", 1, 1024, key="w_heads", on_change=state.collect, width=130)
+        kv_heads = st.number_input("Key heads Hk", 1, 1024, None, key="m_kv", placeholder="as H", width=130, **kept)
+        dims = [32, 64, 96, 128, 192, 256]
+        head_dim = st.selectbox("Head dim D", dims, index=3, key="m_dim", width=110, **kept)
+        dtype = st.selectbox("Dtype", list(DTYPES), key="m_dtype", width=130, **kept)
+        passes = st.pills("Passes", PASSES, selection_mode="multi", default=PASSES, key="m_passes", **kept)
+    names = st.multiselect(
+        "Engines", list(PROVIDERS), default=list(DEFAULT_PROVIDERS), key="m_engines",
+        format_func=lambda name: PROVIDERS[name].label, **kept,
+    )  # fmt: skip
+    return {
+        "batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "dtype": dtype,
+        "passes": tuple(p for p in PASSES if p in passes), "providers": tuple(names),
+    }  # fmt: skip
+
+
+def case_of(values: dict) -> BenchCase:
+    if built.variant:
+        return BenchCase.of_mask(built.mask, f"{built.text} ({built.variant})", **values)
+    return BenchCase(built.text, built.seqlen_q, built.seqlen_k, **values)
+
+
+def run_here() -> None:
+    """Settings, Run, and what came out."""
+    st.caption(f"GPU: {results.place(gpu, None)}")
+    values = settings()
+    try:
+        case = case_of(values)
+    except ValueError as problem:
+        st.error(str(problem))
+        return
+    st.button(
+        "Run", type="primary", disabled=jobs.busy("bench"), width=148, on_click=jobs.start,
+        args=("bench", BenchJob("bench", (case,), title=f"{built.text[:60]}, N = {built.seqlen_q:,}")),
+    )  # fmt: skip
+    jobs.show("bench")
+
+
+def no_gpu() -> None:
+    """Why nothing can be timed here, and what can be done instead."""
+    st.info(f"Nothing can be timed on this machine: {gpu}. Below are results recorded on an H200, and a check of the "
+            "kernel that needs no GPU.", icon=":material/memory_alt:")  # fmt: skip
+    left, right = st.columns([5, 1.4], vertical_alignment="center")
+    with left:
+        st.markdown("**Check the kernel here.** The Triton kernel itself runs through its interpreter on the first 256 × 256 "
+                    "tokens of this mask, forward and backward, and is compared with the reference.")  # fmt: skip
+    with right:
+        job = BenchJob("check", check_cases(built.mask, built.text[:80]), title="Kernel check, interpreter")
+        st.button("Check the kernel here", disabled=jobs.busy("check"), width="stretch", on_click=jobs.start,
+                  args=("check", job))  # fmt: skip
+    jobs.show("check")
+
+
+if isinstance(gpu, str):
+    no_gpu()
+else:
+    run_here()
+recorded.section(built, screen)

@@ -82,36 +82,41 @@ def built_or_error(screen: state.Screen) -> tuple[Built | None, Exception | None
     return result, None
 
 
-def explain(error: Exception, screen: state.Screen, shown: Built | None) -> None:
-    """One message under the bar: where in the text, what is wrong, and the way out."""
+def explain(error: Exception, screen: state.Screen, shown: Built | None) -> Built | None:
+    """One message under the bar: where in the text, what is wrong, and the way out.
+
+    Returns what the page should draw: a nearest mask that fits if one was chosen, else `shown`.
+    """
+    if isinstance(error, fm.NotRepresentableError):
+        return _offer_fits(error, screen)
     position = getattr(error, "position", None)
-    text = ""
+    pointed = ""
     if position is not None:
-        text = screen.mask
         start = max(0, position - 60)
-        piece = text[start : position + 60].replace("\n", " ")
-        caret = " " * (position - start) + "<i>^</i>"
-        text = f"<pre>{'…' if start else ''}{escape(piece)}\n{' ' if start else ''}{caret}</pre>"
-    message = escape(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        piece = "".join(" " if c.isspace() else c for c in screen.mask[start : position + 60])
+        pointed = f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
+    message = escape((str(error) or type(error).__name__).splitlines()[0])
     still = ""
     if shown is not None:
-        still = f"<br><span class='fm-sub'>Shown below: the last mask that could be drawn, <code>{escape(shown.text[:200])}</code>.</span>"
-    st.html(f'<div class="fm-error" role="alert">{text}{message}{still}</div>')
-    if isinstance(error, fm.NotRepresentableError):
-        _offer_fits(error, screen)
+        still = f"<br><small>Shown below, as before: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
+    st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
+    return shown
 
 
-def _offer_fits(error: fm.NotRepresentableError, screen: state.Screen) -> None:
-    """Which columns have too many runs, and the nearest masks that fit."""
-    columns = error.columns
-    shown = ", ".join(map(str, columns[:12])) + (" …" if len(columns) > 12 else "")
-    with st.expander(f"{len(columns):,} columns do not fit: {shown}", expanded=True):
-        try:
-            fit = fitted(screen.mask, screen.seqlen_q, screen.keys)
-        except (ImportError, ValueError) as problem:
-            st.caption(str(problem))
-            return
-        choices = {"hides a little more": fit.narrower, "hides a little less": fit.wider}
-        how = st.segmented_control("Nearest mask that", list(choices), default=next(iter(choices)), key="w_fit")
-        st.session_state.fit_choice = how
-        st.caption(f"The exact answer takes {len(fit.passes)} passes, merged by their log-sum-exp.")
+def _offer_fits(error: fm.NotRepresentableError, screen: state.Screen) -> Built:
+    """Which columns have too many runs, and a choice between the nearest masks that fit, which is then drawn."""
+    fit = fitted(screen.mask, screen.seqlen_q, screen.keys)
+    columns = ", ".join(map(str, error.columns[:10])) + (", …" if len(error.columns) > 10 else "")
+    many = len(error.columns)
+    st.html(
+        f'<div class="fm-error" role="alert">This mask does not fit FlashMask: {many:,} column{"s" * (many != 1)} '
+        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. Drawn below is the nearest mask "
+        f"that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
+    )
+    choices = {
+        "narrower": f"hides {fit.narrower_pairs:,} pairs more",
+        "wider": f"shows {fit.wider_pairs:,} pairs more",
+    }
+    how = st.segmented_control("Nearest mask that", list(choices), default="narrower", format_func=choices.__getitem__,
+                               key="w_fit", persist_state="session")  # fmt: skip
+    return built(screen.mask, screen.seqlen_q, screen.keys, how or "narrower")

@@ -14,6 +14,7 @@ _PAGE_CSS = """
 [data-testid="stSidebarContent"] { padding: 0 .7rem; }
 [data-testid="stSidebarHeader"] { height: 2.4rem; padding-bottom: 0; margin-bottom: 0; }
 [data-testid="stMainBlockContainer"] h1 { font-size: 1.3rem; padding: 0; }
+[data-testid="stMainBlockContainer"] h3 { font-size: 1.05rem; padding: .6rem 0 0; }
 [data-testid="stTextInput"] input { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 [data-testid="stSidebarUserContent"] { padding: 0 0 2rem; }
 [data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }

@@ -20,8 +20,18 @@ def picture(built: Built, screen: state.Screen) -> None:
         rule=screen.rule,
         counts=[counts.empty, counts.partial, counts.full],
         selection=spot(built, screen),
+        drawn=is_drawn(),
     )
-    canvas.draw(data, key=_KEY, on_select=_select)
+    canvas.draw(data, key=_KEY, on_select=_select, on_drawn=_drawn)
+
+
+def is_drawn() -> bool:
+    """True once the canvas has shown its first picture in this tab; what loads slowly waits for that."""
+    return st.session_state.get("canvas_drawn", False)
+
+
+def _drawn() -> None:
+    st.session_state.canvas_drawn = True
 
 
 def spot(built: Built, screen: state.Screen) -> tuple[int, int]:

@@ -1,11 +1,120 @@
-"""Numbers recorded on a GPU by the bench command, shown beside the live screen. Nothing is shown that was not measured."""
+"""Numbers recorded on a GPU by the bench command, beside the live screen. Nothing is shown that was not measured."""
 
 from __future__ import annotations
 
-from . import state
-from .build import Built
+from collections import defaultdict
+from html import escape
+from math import log2
+
+import streamlit as st
+
+import flashmask_core as fm
+from flashmask_core.bench.recorded import recorded_results
+from flashmask_core.bench.result import BenchRow
+
+from . import cards, results, state
+from .build import Built, tile_counts
+from .words import ratio_text
+
+
+@st.cache_resource(show_spinner=False)
+def cases() -> dict[tuple, list[BenchRow]]:
+    """The recorded rows by case (mask text, lengths, shape, dtype); empty where nothing was recorded."""
+    found = defaultdict(list)
+    for row in recorded_results():
+        found[row.key[:-2]].append(row)
+    return dict(found)
+
+
+def nearest(built: Built, screen: state.Screen) -> tuple[list[BenchRow], bool] | None:
+    """(rows, True) of the recorded case with this mask and length, else (rows, False) of the one most like it.
+
+    Likeness is the share of tiles that are skipped, then the length, then the number of heads.
+    """
+    timed = [rows for rows in cases().values() if _best(rows, "flashmask", "forward")]
+    if not timed:
+        return None
+    text = _canonical(built.text)
+    rho = tile_counts(*built.source, 128, 128, "exact").rho
+
+    def distance(rows: list[BenchRow]) -> tuple:
+        row = _best(rows, "flashmask", "forward")
+        same = (row.seqlen_q, row.seqlen_k) == (built.seqlen_q, built.seqlen_k) and _canonical(row.mask) == text
+        unlike = abs((row.rho or 0) - rho) * 8 + abs(log2(row.seqlen_k / built.seqlen_k))
+        return not (same and not built.variant), unlike, row.dtype != "bfloat16", row.head_dim != 128, abs(row.heads - screen.heads)
+
+    rows = min(timed, key=distance)
+    return rows, not distance(rows)[0]
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _canonical(text: str) -> str:
+    try:
+        return str(fm.parse(text))
+    except ValueError:
+        return text
+
+
+def _best(rows: list[BenchRow], prefix: str, direction: str) -> BenchRow | None:
+    """The fastest row of the providers whose name starts so."""
+    some = [r for r in rows if r.provider.startswith(prefix) and r.direction == direction and r.median_ms]
+    return min(some, key=lambda r: r.median_ms) if some else None
+
+
+def title(rows: list[BenchRow]) -> str:
+    """What a recorded case is called."""
+    row = rows[0]
+    lengths = f"N {row.seqlen_q:,}" if row.seqlen_q == row.seqlen_k else f"Sq {row.seqlen_q:,}, Sk {row.seqlen_k:,}"
+    name = row.mask_name or (row.mask if len(row.mask) < 48 else row.mask[:45] + " …")
+    heads = f"H {row.heads}" if row.heads == row.kv_heads else f"H {row.heads}/{row.kv_heads}"
+    return f"{name} · {lengths} · B {row.batch} · {heads} · D {row.head_dim} · {row.dtype}"
 
 
 def card(built: Built, screen: state.Screen) -> str:
-    """The card of the recorded case that matches the screen, or the nearest; empty where there is none."""
-    return ""
+    """The card of the recorded case that matches the screen, or of the nearest; empty where there is none."""
+    found = nearest(built, screen)
+    if found is None:
+        return ""
+    rows, same = found
+    ours = _best(rows, "flashmask", "forward")
+    dense, flex = _best(rows, "sdpa_dense", "forward"), _best(rows, "flex", "forward")
+    body = ""
+    if dense:
+        body += cards.row(f"dense ({dense.backend})", f"{dense.median_ms:.2f} ms")
+    if flex:
+        body += cards.row("FlexAttention", f"{flex.median_ms:.2f} ms")
+    body += cards.row(f"FlashMask ({ours.backend})", f"{ours.median_ms:.2f} ms")
+    rival = dense or flex
+    if rival is None:
+        big = f"{ours.median_ms:.2f} ms"
+    elif rival.median_ms >= ours.median_ms:
+        big = f"{ratio_text(rival.median_ms / ours.median_ms)}× faster"
+    else:
+        big = f"{ratio_text(ours.median_ms / rival.median_ms)}× slower"
+    device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
+    date = (ours.date_utc or "")[:10]
+    commit = (ours.where.commit or "")[:7] if ours.where else ""
+    foot = f"Forward, {ours.dtype}. {date} {commit}".strip() + "."
+    if not same:
+        name = ours.mask_name or ours.mask[:60]
+        foot = f"This mask was not recorded; the nearest is <b>{escape(name)}</b>, N {ours.seqlen_q:,}. {foot}"
+    return cards.card(f"On an {escape(device)}, measured" if device.startswith("H") else f"On {escape(device)}, measured", big,
+                      body, small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}", foot=foot)  # fmt: skip
+
+
+def section(built: Built, screen: state.Screen) -> None:
+    """The recorded results, for the Measure page: the case nearest to the screen first, any other to choose."""
+    found = nearest(built, screen)
+    if found is None:
+        return
+    rows, same = found
+    everything = list(cases().values())
+    st.subheader("Recorded results", anchor=False)
+    index = everything.index(rows)
+    chosen = st.selectbox("Case", range(len(everything)), index=index, format_func=lambda i: title(everything[i]),
+                          key=f"recorded_{index}")  # fmt: skip
+    rows = everything[chosen]
+    if not same and chosen == index:
+        st.caption("The mask of this screen was not recorded; this is the case most like it.")
+    st.caption(results.place(rows[0].where, rows[0].date_utc))
+    results.show(rows, key=f"recorded_{chosen}")

@@ -40,6 +40,7 @@ def payload(
     rule: str,
     counts: list[int],
     selection: tuple[int, int] | None = None,
+    drawn: bool = False,
     plane: tuple[int, int] = (0, 0),
 ) -> bytes:
     """What the browser gets of one mask head: a JSON head, then the vectors that carry information, int32.
@@ -62,6 +63,7 @@ def payload(
         "rule": rule,
         "counts": counts,
         "selection": selection,
+        "drawn": drawn,
         "matrix": f"{sq * sk:,} cells · {bytes_text(sq * sk)} as bool",
         "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
     }
@@ -70,8 +72,10 @@ def payload(
     return b"".join([np.uint32(len(text)).tobytes(), text, *(v.tobytes() for v in vectors)])
 
 
-def draw(data: bytes, *, key: str, on_select=lambda: None) -> tuple[int, int] | None:
-    """Show the canvas; returns the selected (query, key) or None. `on_select` runs before the rerun of a click."""
-    result = _component()(data=data, key=key, on_selection_change=on_select)
-    spot = result.selection
-    return (int(spot[0]), int(spot[1])) if spot else None
+def draw(data: bytes, *, key: str, on_select, on_drawn) -> None:
+    """Show the canvas.
+
+    A click puts [query, key] (or None) into the component's state as "selection" and runs `on_select` before the rerun;
+    the first picture on the screen runs `on_drawn`, unless the payload says that it is known.
+    """
+    _component()(data=data, key=key, on_selection_change=on_select, on_drawn_change=on_drawn)

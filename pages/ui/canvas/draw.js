@@ -25,6 +25,7 @@ function readPalette(probe, scale) {
   palette.packed.partialDark = pack(darker(rgb.partial, 0.34));
   palette.packed.waste = mix("empty", "partial", 0.3);
   palette.packed.wasteDark = mix("empty", "partial", 0.55);
+  palette.packed.thin = palette.dark ? mix("partial", "text", 0.35) : palette.packed.partialDark;
   palette.packed.mixed = mix("ground", "empty", 0.5);
   return palette;
 }
@@ -110,18 +111,24 @@ function drawVectors(ctx, mask, view, raster, palette) {
     ctx.lineWidth = 1.75 * palette.scale;
     ctx.setLineDash(dash.map((d) => d * palette.scale));
     ctx.beginPath();
+    let restless = 0;
     for (let x = 0; x < width; x++) {
-      const from = raster.cols.first[x], to = raster.cols.end[x];
-      if (x && raster.cols.first[x - 1] === from) { ctx.lineTo(x + 1, y(values[from])); continue; }
-      if (x === 0) ctx.moveTo(0, y(values[from]));
-      else ctx.lineTo(x, y(values[from]));
+      const from = raster.cols.first[x], to = raster.cols.end[x], a = values[from], b = values[to - 1];
+      if (x && raster.cols.first[x - 1] === from) { ctx.lineTo(x + 1, y(a)); continue; }
+      if (x === 0) ctx.moveTo(0, y(a));
+      else ctx.lineTo(x, y(a));
       if (to - from > 2) {
         const [low, high] = mask.range(name, from, to);
-        if (low !== high) { ctx.lineTo(x + 0.5, y(low)); ctx.lineTo(x + 0.5, y(high)); }
+        if (low < Math.min(a, b) || high > Math.max(a, b)) {
+          ctx.lineTo(x + 0.5, y(low)); ctx.lineTo(x + 0.5, y(high));
+          restless += y(high) - y(low) > 8;
+        }
       }
-      ctx.lineTo(x + 1, y(values[to - 1]));
+      ctx.lineTo(x + 1, y(b));
     }
+    ctx.globalAlpha = restless > width / 4 ? 0.3 : 1; // where every pixel holds a swarm of numbers, let the area show
     ctx.stroke();
+    ctx.globalAlpha = 1;
   }
   ctx.setLineDash([]);
   for (const [style, name] of lines) labelVector(ctx, mask, style, mask[name], raster, palette, y, taken);
@@ -182,6 +189,7 @@ function labelAreas(ctx, raster, palette, taken) {
   ctx.textAlign = "center";
   for (const [state, text, color] of [[ALL, "visible", palette.text], [NONE, "hidden", palette.dim], [NONE, "hidden", palette.dim]]) {
     side.fill(0);
+    const half = ctx.measureText(text).width / 2 + 4;
     let best = 0, place = null;
     for (let i = 0; i < n; i++)
       for (let j = 0; j < n; j++) {
@@ -190,7 +198,7 @@ function labelAreas(ctx, raster, palette, taken) {
         const grow = i && j ? Math.min(side[(i - 1) * n + j], side[i * n + j - 1], side[(i - 1) * n + j - 1]) : 0;
         side[i * n + j] = grow + 1;
         const cx = ((j + 0.5 - grow / 2) / n) * width, cy = ((i + 0.5 - grow / 2) / n) * height;
-        const half = ctx.measureText(text).width / 2 + 4, box = [cx - half, cy - 9 * palette.scale, cx + half, cy + 9 * palette.scale];
+        const box = [cx - half, cy - 9 * palette.scale, cx + half, cy + 9 * palette.scale];
         if (grow + 1 > best && grow + 1 >= 4 && !taken.some((t) => overlaps(t, box))) { best = grow + 1; place = [cx, cy, box, grow]; }
       }
     if (!place) continue;

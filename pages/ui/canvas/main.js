@@ -38,7 +38,7 @@ class Explorer {
       this.told = told;
       if (!before || before.head.id !== head.id) {
         this.mask = new MaskVectors(payload);
-        this.overview = null;
+        this.exactView = this.overview = null;
         this.root.dataset.mask = head.id;
         if (!before || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) { this.selected = null; this.showAll(); }
       } else {
@@ -73,7 +73,8 @@ class Explorer {
     if (changed)
       for (const pane of this.panes)
         for (const canvas of [pane.base, pane.over, pane.kept]) Object.assign(canvas, { width, height });
-    this.overview = null;
+    this.exactView = this.overview = null;
+    this.strip.width = this.root.clientWidth;
     this.recolor();
   }
 
@@ -138,7 +139,7 @@ class Explorer {
     this.hovered = null;
     if (tell) {
       clearTimeout(this.telling);
-      this.telling = setTimeout(() => this.report(this.selected && [this.selected.q, this.selected.k]), 120);
+      this.telling = setTimeout(() => this.report("selection", this.selected && [this.selected.q, this.selected.k]), 120);
     }
     this.request(1);
   }
@@ -167,7 +168,7 @@ class Explorer {
   }
 
   drawBase() {
-    if (this.moving && this.cost > SHARP_MS && this.keptView) { this.drawKept(); return; }
+    if (this.moving && this.cost > SHARP_MS && this.exactView) { this.drawKept(); return; }
     const { mask, view, width, height, palette } = this, began = performance.now();
     const raster = rasterise(mask, view, width, height), s = scaleOf(view, width, height);
     const withTiles = Math.min(s.cellX * mask.blockN, s.cellY * mask.blockM) >= 3;
@@ -179,9 +180,8 @@ class Explorer {
       if (pane.side === "matrix") drawTileGrid(ctx, mask, view, palette);
       drawCells(ctx, mask, view, palette);
       if (pane.side === "vectors") drawVectors(ctx, mask, view, raster, palette);
-      pane.kept.getContext("2d").drawImage(pane.base, 0, 0);
     }
-    this.keptView = { ...view };
+    this.exactView = view;
     this.cost = performance.now() - began;
     this.root.dataset.drawMs = this.cost.toFixed(1);
     this.root.dataset.tiles = withTiles ? "shown" : "reduced";
@@ -189,7 +189,11 @@ class Explorer {
 
   // The last exact picture, moved and stretched to the view of the moment.
   drawKept() {
-    const { keptView: kept, view, width, height, palette } = this;
+    const { exactView: kept, view, width, height, palette } = this;
+    if (this.keptView !== kept) {
+      for (const pane of this.panes) pane.kept.getContext("2d").drawImage(pane.base, 0, 0);
+      this.keptView = kept;
+    }
     const x = ((kept.c - view.c) / view.w) * width, y = ((kept.r - view.r) / view.h) * height;
     for (const pane of this.panes) {
       const ctx = pane.base.getContext("2d");
@@ -253,11 +257,12 @@ class Explorer {
     root.dataset.says = JSON.stringify(says);
     root.dataset.selected = JSON.stringify(selected);
     root.dataset.view = JSON.stringify([view.c, view.w, view.r, view.h]);
-    const scale = scaleWords(view, this.width, this.height);
-    root.querySelector(".scale").textContent = scale && this.root.dataset.tiles === "reduced"
-      ? `${scale}: full colour if it sees all, hatched if some, grey if none` : scale;
+    root.querySelector(".scale").textContent = scaleWords(view, this.width, this.height);
+    const words = root.dataset.tiles === "reduced" ? ["none visible", "some", "all"] : ["skipped", "partial", "full"];
+    ["empty", "partial", "full"].forEach((kind, i) => (root.querySelector(`[data-kind=${kind}]`).textContent = words[i]));
     this.strip.write(mask, spot ?? { k: Math.floor(view.c + view.w / 2) }, selected, this.palette);
     root.dataset.ready = mask.head.id;
+    if (!mask.head.drawn && !this.toldDrawn) { this.toldDrawn = true; this.report("drawn", true); }
   }
 }
 
@@ -271,6 +276,6 @@ export default function ({ data, parentElement, setStateValue }) {
     explorer = new Explorer(root);
     explorers.set(parentElement, explorer);
   }
-  explorer.update(data, (spot) => setStateValue("selection", spot));
+  explorer.update(data, setStateValue);
   return () => { explorers.get(parentElement)?.destroy(); explorers.delete(parentElement); };
 }

@@ -22,60 +22,74 @@ function pixelsBefore(v, edges, pixels) {
   return y;
 }
 
+// Where row v lies among the pixels: `begun` of them begin before it, `over` of them end by it. The same holds for every
+// other row strictly between `low` and `high`.
+function placeOf(v, rows, pixels, out) {
+  const begun = pixelsBefore(v, rows, pixels);
+  out.begun = out.over = begun;
+  out.low = out.high = v;
+  if (begun === 0) { out.low = -1; out.high = rows.first[0] + 1; }
+  else if (rows.end[begun - 1] > v) { out.over = begun - 1; out.low = rows.first[begun - 1]; out.high = rows.end[begun - 1]; }
+  else if (begun === pixels) { out.low = rows.end[pixels - 1] - 1; out.high = Infinity; }
+}
+
 // States of a view, column after column: states[x * height + y].
 function rasterise(mask, view, width, height) {
   const cols = pixelEdges(view.c, view.w, width, mask.sk), rows = pixelEdges(view.r, view.h, height, mask.sq);
-  const states = new Uint8Array(width * height), whole = new Int32Array(height + 1), touched = new Int32Array(height + 1);
-  const { a1, b1, a2, b2, sq } = mask;
-  const before = new RowLookup(rows, height);
-  const add = (a, b, weight) => {
-    const fa = before.at(a), fb = before.at(b);
-    // A pixel ends by row v if it begins before v and does not reach past it.
-    const ga = fa > 0 && rows.end[fa - 1] > a ? fa - 1 : fa, gb = fb > 0 && rows.end[fb - 1] > b ? fb - 1 : fb;
-    if (fa < gb) { whole[fa] += weight; whole[gb] -= weight; }
-    if (ga < fb) { touched[ga] += weight; touched[fb] -= weight; }
-  };
+  const states = new Uint8Array(width * height);
+  const counter = new RunCounter(rows, height, mask.sq);
   for (let x = 0; x < width; x++) {
-    const base = x * height;
-    if (x && cols.first[x] === cols.first[x - 1] && cols.end[x] === cols.end[x - 1]) {
+    const base = x * height, from = cols.first[x], to = cols.end[x];
+    if (x && from === cols.first[x - 1] && to === cols.end[x - 1]) {
       states.copyWithin(base, base - height, base);
       continue;
     }
-    whole.fill(0); touched.fill(0);
-    // Columns of equal runs are counted together: documents repeat one run for thousands of columns.
-    addEqual(a1, b1, cols.first[x], cols.end[x], sq, add);
-    addEqual(a2, b2, cols.first[x], cols.end[x], sq, add);
-    const columns = cols.end[x] - cols.first[x];
+    counter.clear();
+    counter.add(mask.a1, mask.b1, from, to);
+    counter.add(mask.a2, mask.b2, from, to);
+    const { whole, touched } = counter;
     for (let y = 0, w = 0, t = 0; y < height; y++) {
       w += whole[y]; t += touched[y];
-      states[base + y] = w === columns ? NONE : t === 0 ? ALL : SOME;
+      states[base + y] = w === to - from ? NONE : t === 0 ? ALL : SOME;
     }
   }
   return { states, cols, rows, width, height };
 }
 
-function addEqual(starts, ends, from, to, sq, add) {
-  let k = from;
-  while (k < to) {
-    const a = starts[k], b = ends[k];
-    let next = k + 1;
-    while (next < to && starts[next] === a && ends[next] === b) next++;
-    if (a < sq) add(a, b, next - k);
-    k = next;
-  }
-}
-
-class RowLookup {
-  constructor(rows, height) {
-    Object.assign(this, { rows, height, a: -1, ya: 0, b: -1, yb: 0 });
+// How many columns hide each pixel row wholly, and how many touch it, as differences. Neighbouring columns whose runs
+// fall on the same pixels are counted in one go, which is nearly all of them when a pixel holds many columns.
+class RunCounter {
+  constructor(rows, height, sq) {
+    Object.assign(this, { rows, height, sq, whole: new Int32Array(height + 1), touched: new Int32Array(height + 1) });
+    this.start = { begun: 0, over: 0, low: 0, high: 0 };
+    this.end = { begun: 0, over: 0, low: 0, high: 0 };
   }
 
-  at(v) {
-    if (v === this.a) return this.ya;
-    if (v === this.b) return this.yb;
-    this.b = this.a; this.yb = this.ya;
-    this.a = v;
-    return (this.ya = pixelsBefore(v, this.rows, this.height));
+  clear() { this.whole.fill(0); this.touched.fill(0); }
+
+  add(starts, ends, from, to) {
+    const { rows, height, sq, start, end } = this;
+    let weight = 0, sv = -1, sLow = 0, sHigh = 0, ev = -1, eLow = 0, eHigh = 0;
+    for (let k = from; k < to; k++) {
+      const s = starts[k], e = ends[k];
+      if (s >= sq) continue;
+      const sameStart = s === sv || (s > sLow && s < sHigh), sameEnd = e === ev || (e > eLow && e < eHigh);
+      if (!sameStart || !sameEnd) {
+        this.flush(weight);
+        weight = 0;
+        if (!sameStart) { placeOf(s, rows, height, start); sv = s; sLow = start.low; sHigh = start.high; }
+        if (!sameEnd) { placeOf(e, rows, height, end); ev = e; eLow = end.low; eHigh = end.high; }
+      }
+      weight++;
+    }
+    this.flush(weight);
+  }
+
+  flush(weight) {
+    if (!weight) return;
+    const { whole, touched, start, end } = this;
+    if (start.begun < end.over) { whole[start.begun] += weight; whole[end.over] -= weight; }
+    if (start.over < end.begun) { touched[start.over] += weight; touched[end.begun] -= weight; }
   }
 }
 
@@ -85,7 +99,7 @@ function paintMatrix(image, raster, mask, palette, withTiles) {
   const { states, cols, rows, width, height } = raster, out = new Uint32Array(image.data.buffer);
   const middle = (edges, i) => (edges.first[i] + edges.end[i] - 1) >> 1;
   const tileRow = Int32Array.from({ length: height }, (_, y) => Math.floor(middle(rows, y) / mask.blockM));
-  const { empty, partial, partialDark, waste, wasteDark, full } = palette.packed;
+  const { empty, partial, partialDark, thin, waste, wasteDark, full } = palette.packed;
   const pitch = palette.hatchPitch, dark = Math.max(1, Math.round(pitch * 0.3));
   for (let x = 0; x < width; x++) {
     const kinds = withTiles ? mask.kindsOfBlock(Math.floor(middle(cols, x) / mask.blockN)) : null;
@@ -94,7 +108,7 @@ function paintMatrix(image, raster, mask, palette, withTiles) {
       const hatched = (x + y) % pitch < dark;
       if (state === NONE) out[p] = kind === PARTIAL ? (hatched ? wasteDark : waste) : empty;
       else if (state === ALL && kind === FULL) out[p] = full;
-      else out[p] = hatched ? partialDark : partial;
+      else out[p] = !withTiles ? thin : hatched ? partialDark : partial;
     }
   }
 }

@@ -4,6 +4,7 @@ class Strip {
   constructor(element, choose) {
     this.element = element;
     this.choose = choose;
+    this.width = 0;
     element.addEventListener("click", (event) => {
       const cell = event.target.closest("[data-k]");
       if (cell) this.choose(Number(cell.dataset.k));
@@ -12,7 +13,7 @@ class Strip {
 
   write(mask, spot, selected) {
     const wide = Math.max(44, String(Math.max(mask.sq, mask.sk)).length * 8 + 14);
-    const fits = Math.max(3, Math.floor((this.element.clientWidth - 64) / wide)), count = Math.min(mask.sk, fits);
+    const fits = Math.max(3, Math.floor((this.width - 64) / wide)), count = Math.min(mask.sk, fits);
     const from = Math.max(0, Math.min(mask.sk - count, spot.k - Math.floor(count / 2)));
     const key = [mask.head.id, from, count, spot.k, selected?.k].join();
     if (key === this.key) return;

@@ -1,6 +1,7 @@
 // The sentences: what a cell is, why a tile has its kind, what the whole picture shows.
 
-const grouped = (n) => n.toLocaleString("en-US");
+const GROUPS = new Intl.NumberFormat("en-US");
+const grouped = (n) => GROUPS.format(n);
 const rowsText = (a, b) => (b - a === 1 ? `row ${a}` : `rows ${a} … ${b - 1}`);
 const columnsText = (a, b) => (b - a === 1 ? `column ${a}` : `columns ${a} … ${b - 1}`);
 const KIND_WORDS = ["skipped", "partial, tested cell by cell", "full, no test needed"];
@@ -41,7 +42,7 @@ function compare(mask, run, lower, r0, last, c0, c1) {
   const { minStart, maxStart, minEnd, maxEnd } = run, diagonal = !lower && mask.causal;
   const S = lower ? "LTS" : "UTS", E = lower ? "LTE" : "UTE";
   const openEnd = minEnd === mask.sq, openStart = maxStart === 0;
-  const shift = mask.offset ? ` - ${mask.offset}` : "";
+  const shift = mask.offset ? ` ${mask.offset > 0 ? "-" : "+"} ${Math.abs(mask.offset)}` : "";
   if (maxEnd === 0 || minStart === mask.sq) return { text: "", covers: false, cuts: false };
   if (maxStart <= r0 && minEnd >= last + 1) {
     const start = `its first row ${r0} ≥ max ${S} ${maxStart}`, end = `its last row ${last} < min ${E} ${minEnd}`;

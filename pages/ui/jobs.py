@@ -1,0 +1,84 @@
+"""Benchmark jobs on a page: started in the worker process, watched without blocking, cancelled, shown as they come.
+
+The runner belongs to the whole server and runs one job at a time; a page keeps only the id of its own job. Nothing in
+this process touches CUDA.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from flashmask_core.bench.config import BenchJob
+from flashmask_core.bench.result import DeviceInfo
+from flashmask_core.bench.runner import JobView, get_runner, probe_device
+
+from . import results
+
+POLL_S = 0.7
+
+
+@st.cache_resource(show_spinner="Asking a worker process for the GPU …")
+def device() -> DeviceInfo | str:
+    """The GPU that jobs will run on, or a sentence that says why there is none."""
+    return probe_device()
+
+
+def start(slot: str, job: BenchJob) -> None:
+    """Queue a job and remember it in this tab under a name."""
+    st.session_state[f"job_{slot}"] = get_runner().submit(job)
+
+
+def view(slot: str) -> JobView | None:
+    """The job remembered under a name, as it is now; None if there is none (any more)."""
+    job_id = st.session_state.get(f"job_{slot}")
+    if job_id is None:
+        return None
+    try:
+        return get_runner().view(job_id)
+    except KeyError:  # the server was started anew, or the job is long gone
+        del st.session_state[f"job_{slot}"]
+        return None
+
+
+def busy(slot: str) -> bool:
+    """True while the job of a name waits or runs."""
+    job = view(slot)
+    return job is not None and not job.ended
+
+
+def show(slot: str) -> None:
+    """Progress with a cancel button while the job runs, and its rows, failed and skipped ones among them."""
+    job = view(slot)
+    if job is None:
+        return
+    if job.ended:
+        _ended(job)
+    else:
+        _watch(slot)
+
+
+@st.fragment(run_every=POLL_S)
+def _watch(slot: str) -> None:
+    job = view(slot)
+    if job is None or job.ended:
+        st.rerun()
+    left, right = st.columns([6, 1], vertical_alignment="bottom")
+    waiting = f"waiting, number {job.position} in the queue" if job.position else job.message
+    with left:
+        st.progress(job.fraction, text=f"{job.job.title}: {waiting} · {job.elapsed_s:.0f} s")
+    with right:
+        st.button("Cancel", on_click=get_runner().cancel, args=(job.id,), width="stretch", key=f"cancel_{slot}")
+    if job.rows:
+        results.table(job.rows)
+
+
+def _ended(job: JobView) -> None:
+    if job.state == "failed":
+        st.error(f"The job ended early: {job.reason}")
+    elif job.state == "cancelled":
+        st.info("Cancelled. What was measured until then stays below.")
+    if not job.rows:
+        return
+    where = job.rows[0].where or job.where
+    st.caption(f"{job.job.title} · {results.place(where, job.rows[0].date_utc)}")
+    results.show(job.rows, key=job.id)
