@@ -236,13 +236,22 @@ def _hidden_intersection(masks) -> MaskedRuns:
 
 
 def _joined(masks, join) -> MaskedRuns:
-    result, waiting = None, []
+    """Joined in groups of eight, and the groups again, so that a thousand masks are each touched a few times only."""
+    levels: list[list[MaskedRuns]] = []
     for mask in masks:
-        waiting.append(mask)
-        if len(waiting) == 8 or sum(len(m.starts) for m in waiting) > MAX_RUNS // 4:
-            waiting = [join(*waiting)]
-    result = join(*waiting) if len(waiting) > 1 else waiting[0]
-    return result
+        level = 0
+        while True:
+            if level == len(levels):
+                levels.append([])
+            levels[level].append(mask)
+            if len(levels[level]) < 8:
+                break
+            mask, levels[level] = join(*levels[level]), []
+            level += 1
+        if sum(len(m.starts) for waiting in levels for m in waiting) > MAX_RUNS:
+            levels = [[join(*(m for waiting in levels for m in waiting))]]
+    waiting = [m for level in levels for m in level]
+    return join(*waiting) if len(waiting) > 1 else waiting[0]
 
 
 def _inside(mask: MaskExpr, operator: str) -> str:

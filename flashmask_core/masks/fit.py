@@ -25,9 +25,9 @@ class Fit:
     runs: MaskedRuns
 
     @cached_property
-    def columns(self) -> np.ndarray:
-        """int64: the columns with more than two masked runs, rising."""
-        return np.flatnonzero(self.runs.counts > 2)
+    def columns(self) -> list[int]:
+        """The columns with more than two masked runs, rising."""
+        return np.flatnonzero(self.runs.counts > 2).tolist()
 
     @property
     def max_runs(self) -> int:
@@ -37,7 +37,7 @@ class Fit:
     @cached_property
     def mask(self) -> ColumnMask | None:
         """The mask itself if it fits, else None."""
-        return None if len(self.columns) else ColumnMask.from_runs(self.runs)
+        return None if self.columns else ColumnMask.from_runs(self.runs)
 
     @cached_property
     def wider(self) -> ColumnMask:

@@ -226,11 +226,16 @@ class MaskedRuns:
             shown = shortcut([mask.shown for mask in masks], self.seqlen_q)
             if shown is not None:
                 return self.show(*shown, **lengths)
-        strips = []
+        strips, total = [], 0
         for first in range(0, max(1, self.seqlen_k), _STRIP_COLUMNS):
             parts = [mask.part(first, first + _STRIP_COLUMNS) for mask in masks]
             edges = np.concatenate([_edges(part.columns, part.starts, part.ends, self.seqlen_q) for part in parts])
             strips.append(self._from_edges(edges, needed, self.seqlen_q, parts[0].seqlen_k))
+            total += len(strips[-1].starts)
+            if total > MAX_RUNS:
+                raise ValueError(
+                    f"these masks together have more than {MAX_RUNS:,} masked runs; a shorter sequence works"
+                )
         return self.concatenate(strips)
 
     @classmethod

@@ -19,6 +19,7 @@ from typing import Callable
 import numpy as np
 
 from .errors import MaskSyntaxError
+from .positions import Positions
 from .runs import MAX_RUNS, MaskedRuns
 from .terms import Chain, Function, Negative, Number, Term, Variable, apply_operator
 
@@ -27,36 +28,8 @@ MAX_CELLS = 1 << 28
 _STRIP_CELLS = 1 << 20
 # abs, min and max double the number of inequalities; with more than this the predicate is evaluated instead.
 _MAX_INEQUALITIES = 64
-
-
-@dataclass(frozen=True)
-class _Domain:
-    """The positions that a predicate is asked for; rows with q < 0 are hidden by the caller, whatever comes out."""
-
-    seqlen_q: int
-    seqlen_k: int
-
-    @property
-    def offset(self) -> int:
-        return self.seqlen_k - self.seqlen_q
-
-    @property
-    def first_q(self) -> int:
-        return max(0, self.offset)
-
-    @property
-    def k(self) -> np.ndarray:
-        return np.arange(self.seqlen_k)
-
-    @property
-    def q(self) -> np.ndarray:
-        return np.arange(self.first_q, self.seqlen_k)
-
-    def show(self, first, last) -> MaskedRuns:
-        """Show every key to the queries first <= q < last, arrays [Sk]."""
-        return MaskedRuns.show(
-            first - self.offset, last - self.offset, seqlen_q=self.seqlen_q, seqlen_k=self.seqlen_k
-        )
+# Terms stay within 2^60 and quotients too, so a bound on a quotient may be clipped to this times 1 / divisor.
+_LARGEST_PRODUCT = 1 << 61
 
 
 def solve_comparison(
@@ -66,7 +39,7 @@ def solve_comparison(
 
     Raises MaskSyntaxError for a division by zero, numbers too large, or more cells or runs than the limits allow.
     """
-    domain = _Domain(seqlen_q, seqlen_k)
+    positions = Positions(seqlen_q, seqlen_k)
     if not seqlen_q or not seqlen_k:
         return MaskedRuns.show_all(seqlen_q, seqlen_k)
     # Ranges around zero bound the coefficients of q and k on their own, too.
@@ -74,8 +47,8 @@ def solve_comparison(
         term.checked_bounds((-1, max(1, seqlen_k - 1)), (-1, max(1, seqlen_k - 1)))
     if op in (">", ">="):
         a, op, b = b, {">": "<", ">=": "<="}[op], a
-    shown = _closed_form(a, op, b, domain)
-    return shown if shown is not None else _evaluated(a, op, b, domain, progress)
+    shown = _closed_form(a, op, b, positions)
+    return shown if shown is not None else _evaluated(a, op, b, positions, progress)
 
 
 class _Sum(dict):
@@ -151,21 +124,21 @@ def _as_sum(term: Term, k: np.ndarray) -> _Sum | None:
     return result
 
 
-def _closed_form(a: Term, op: str, b: Term, domain: _Domain) -> MaskedRuns | None:
+def _closed_form(a: Term, op: str, b: Term, positions: Positions) -> MaskedRuns | None:
     """The comparison solved for q; None if it has no closed form."""
-    left, right = _as_sum(a, domain.k), _as_sum(b, domain.k)
+    left, right = _as_sum(a, positions.k), _as_sum(b, positions.k)
     if left is None or right is None:
         return None
     difference = left.plus(right.scaled(-1))
     if op in ("<", "<="):
-        return _at_most_zero(difference.plus({1: int(op == "<")}), domain)
-    below, above = _at_most_zero(difference, domain), _at_most_zero(difference.scaled(-1), domain)
+        return _at_most_zero(difference.plus({1: int(op == "<")}), positions)
+    below, above = _at_most_zero(difference, positions), _at_most_zero(difference.scaled(-1), positions)
     if below is None or above is None:
         return None
     return below & above if op == "==" else ~(below & above)
 
 
-def _at_most_zero(total: _Sum, domain: _Domain, inequalities: int = 1) -> MaskedRuns | None:
+def _at_most_zero(total: _Sum, positions: Positions, inequalities: int = 1) -> MaskedRuns | None:
     """Shows the pairs on which the sum is <= 0; None if there is no closed form."""
     choice = next((atom for atom in total if isinstance(atom, _Choice)), None)
     if choice is not None:
@@ -175,17 +148,17 @@ def _at_most_zero(total: _Sum, domain: _Domain, inequalities: int = 1) -> Masked
         if not (rising or np.all(coefficient <= 0)) or inequalities > _MAX_INEQUALITIES:
             return None
         # coefficient * max(x, y) is the largest of both products, or the smallest if the coefficient is negative.
-        masks = [_at_most_zero(rest.plus(s.scaled(coefficient)), domain, inequalities) for s in choice.sums]
+        masks = [_at_most_zero(rest.plus(s.scaled(coefficient)), positions, inequalities) for s in choice.sums]
         if any(mask is None for mask in masks):
             return None
         every = choice.largest == rising
         return masks[0].hidden_union(*masks[1:]) if every else masks[0].hidden_intersection(*masks[1:])
     quotient = next((atom for atom in total if isinstance(atom, _Quotient)), None)
     if quotient is None:
-        return _linear(total.get(_Q, np.int64(0)), total.get(1, np.int64(0)), domain)
+        return _linear(total.get(_Q, np.int64(0)), total.get(1, np.int64(0)), positions)
     if set(total) <= {quotient, 1}:
         inner = _without_quotient(quotient, total[quotient], total.get(1, np.int64(0)))
-        return _at_most_zero(inner, domain, inequalities) if inner is not None else None
+        return _at_most_zero(inner, positions, inequalities) if inner is not None else None
     return None
 
 
@@ -193,7 +166,7 @@ def _without_quotient(quotient: _Quotient, coefficient, constant) -> _Sum:
     """A sum that is <= 0 exactly where coefficient * (number // divisor) + constant is."""
     sign = np.sign(quotient.divisor)
     number, divisor = quotient.number.scaled(sign), np.abs(quotient.divisor)
-    largest = LARGEST_QUOTIENT // divisor  # a quotient beyond it is not reached, so clipping there changes nothing
+    largest = _LARGEST_PRODUCT // divisor
     size = np.maximum(np.abs(coefficient), 1)
     # coefficient > 0: number // divisor <= at_most, so number <= divisor * at_most + divisor - 1
     at_most = np.clip(-constant // size, -largest, largest)
@@ -205,18 +178,15 @@ def _without_quotient(quotient: _Quotient, coefficient, constant) -> _Sum:
     return result.plus({1: shift})
 
 
-LARGEST_QUOTIENT = 1 << 61
-
-
-def _linear(slope, constant, domain: _Domain) -> MaskedRuns:
+def _linear(slope, constant, positions: Positions) -> MaskedRuns:
     """Shows the pairs with slope * q + constant <= 0; slope and constant are int64 arrays [Sk] or numbers."""
-    slope, constant = (np.broadcast_to(np.asarray(x, np.int64), domain.seqlen_k) for x in (slope, constant))
+    slope, constant = (np.broadcast_to(np.asarray(x, np.int64), positions.seqlen_k) for x in (slope, constant))
     size = np.maximum(np.abs(slope), 1)
-    first, end = domain.first_q, domain.seqlen_k
+    first, end = positions.first_q, positions.seqlen_k
     highest = np.clip(-constant // size, first - 1, end)  # slope > 0: q <= -constant / slope
     lowest = np.clip(-(-constant // size), first, end)  # slope < 0: q >= constant / -slope
     always = (slope == 0) & (constant <= 0)
-    return domain.show(
+    return positions.show(
         np.where(slope < 0, lowest, first), np.where((slope < 0) | always, end, np.where(slope > 0, highest + 1, first))
     )
 
@@ -224,18 +194,17 @@ def _linear(slope, constant, domain: _Domain) -> MaskedRuns:
 _COMPARE = {"<": np.less, "<=": np.less_equal, "==": np.equal, "!=": np.not_equal}
 
 
-def _evaluated(a: Term, op: str, b: Term, domain: _Domain, progress) -> MaskedRuns:
+def _evaluated(a: Term, op: str, b: Term, positions: Positions, progress) -> MaskedRuns:
     """The comparison evaluated on every distinct row and column."""
     keys_q, keys_k = set(), set()
     for term in (a, b):
         _collect_keys(term, keys_q, keys_k)
-    codes = _codes([key.value(domain.q, None) for key in keys_q], len(domain.q))
+    codes = _codes([key.value(positions.q, None) for key in keys_q], len(positions.q))
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])  # of groups of equal rows, one below the other
-    q = domain.q[starts][:, None]
-    _, columns, column_of = np.unique(
-        _codes([key.value(None, domain.k) for key in keys_k], len(domain.k)), return_index=True, return_inverse=True
-    )
-    k = domain.k[columns]
+    q = positions.q[starts][:, None]
+    codes = _codes([key.value(None, positions.k) for key in keys_k], len(positions.k))
+    _, columns, column_of = np.unique(codes, return_index=True, return_inverse=True)
+    k = positions.k[columns]
     cells = len(starts) * len(k)
     if cells > MAX_CELLS:
         raise MaskSyntaxError(
@@ -251,10 +220,10 @@ def _evaluated(a: Term, op: str, b: Term, domain: _Domain, progress) -> MaskedRu
         progress(min(1.0, (first + width) / len(k)))
     distinct = MaskedRuns.concatenate(parts)
     _check_runs(int(distinct.counts[column_of].sum()), a, op, b)
-    row = np.append(starts + domain.first_q - domain.offset, domain.seqlen_q).astype(np.int32)
+    row = np.append(starts + positions.first_q - positions.offset, positions.seqlen_q).astype(np.int32)
     row[0] = 0  # rows before the first key go with the first group
     return MaskedRuns(
-        domain.seqlen_q, distinct.seqlen_k, distinct.offsets, row[distinct.starts], row[distinct.ends]
+        positions.seqlen_q, distinct.seqlen_k, distinct.offsets, row[distinct.starts], row[distinct.ends]
     ).take(column_of)
 
 

@@ -181,7 +181,8 @@ def test_stack_refuses(masks, dim, message):
 def test_equals_compares_what_is_seen():
     window = fm.mask("causal & (q - k < 4)", 20)
     assert window.equals(fm.mask("sliding_window(4)", 20)) and not window.equals(fm.mask("sliding_window(5)", 20))
-    assert not window.equals(fm.mask("sliding_window(4)", 21)) and not window.equals(fm.mask("sliding_window(4)", 20, 21))
+    assert not window.equals(fm.mask("sliding_window(4)", 21))
+    assert not window.equals(fm.mask("sliding_window(4)", 20, 21))
     empty_runs = torch.tensor([20, 20, 3, 3], dtype=torch.int64).expand(1, 1, 20, 4)
     full = fm.ColumnMask.from_startend_row_indices(empty_runs, causal=False)
     assert full.equals(fm.mask("full", 20))
@@ -238,7 +239,7 @@ def test_random_texts_give_the_same_mask_as_their_picture():
         try:
             mask = fm.mask(text, seqlen_q, seqlen_k)
         except fm.NotRepresentableError as error:
-            assert error.columns == fm.fit(wanted).columns.tolist()
+            assert error.columns == fm.fit(wanted).columns
             continue
         np.testing.assert_array_equal(mask.to_dense()[0, 0].numpy(), wanted)
         assert mask.equals(fm.ColumnMask.from_dense(wanted))

@@ -28,7 +28,7 @@ def test_nearest_masks_are_nearest_and_passes_are_exact_and_few(rows):
     fit = fm.fit(every)
     fitting = columns_that_fit(rows)
     representable = (every.T[:, None] == fitting).all(-1).any(1)
-    assert fit.columns.tolist() == np.flatnonzero(~representable).tolist()
+    assert fit.columns == np.flatnonzero(~representable).tolist()
     assert (fit.mask is None) == (not representable.all())
     wider, narrower = dense(fit.wider), dense(fit.narrower)
     assert (every <= wider).all() and (narrower <= every).all()
@@ -78,7 +78,7 @@ def test_random_masks_change_only_in_broken_columns():
 def test_a_mask_that_fits_is_its_own_nearest_and_its_only_pass():
     fit = fm.fit(fm.parse("causal & document(4, 3, 3)").runs(10))
     wanted = fm.mask("causal & document(4, 3, 3)", 10)
-    assert fit.columns.tolist() == [] and fit.max_runs == 2
+    assert fit.columns == [] and fit.max_runs == 2
     assert len(fit.passes) == 1
     for mask in (fit.mask, fit.wider, fit.narrower, fit.passes[0]):
         assert mask.equals(wanted) and mask.causal and mask.bounds == 1
@@ -91,7 +91,7 @@ def test_checkerboard_and_a_global_token_in_the_middle():
     assert checkerboard.pass_count == len(checkerboard.passes) == 31
     assert sum(int(one.visible_pairs()) for one in checkerboard.passes) == 64 * 32
     middle = fm.fit(fm.parse("causal & ((q - k < 8) | (k == 30) | (k == 31) | (q == 30) | (q == 31))").runs(64))
-    assert middle.pass_count == 2 and middle.columns.tolist() == list(range(1, 22))
+    assert middle.pass_count == 2 and middle.columns == list(range(1, 22))
     assert middle.narrower_pairs == 21 * 2 and middle.wider_pairs == sum(min(22 - k, k) for k in range(22))
 
 

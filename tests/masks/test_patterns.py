@@ -135,6 +135,21 @@ def test_a_window_as_long_as_the_sequence_is_causal_bit_for_bit():
     assert fm.mask("sliding_window(3)", 6).lts[0, 0].tolist() == [3, 4, 5, 6, 6, 6]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sliding_window({})", "band({}, 1)", "band(1, {})", "band(-{}, {})", "global_tokens({})", "prefix_lm({})",
+        "random_eviction({})", "frames(2, 8, {})", "frames(0, {}, 1)", "frames(2, 8, 0, {})",
+        "block_diffusion(8, {})",
+        "random_eviction({})", "frames(2, 8, {})", "frames(0, {}, 1)", "frames(2, 8, 0, {})", "block_diffusion(8, {})",
+    ],
+)  # fmt: skip
+def test_the_largest_arguments_do_not_overflow(text):
+    for seqlen_q in (5, 16, 40):
+        largest, large = (fm.parse(text.format(n, n)).runs(seqlen_q, 16) for n in (1 << 60, 10_000))
+        assert largest.equals(large)
+
+
 def test_an_empty_document_changes_nothing():
     assert fm.mask("causal_document(4, 0, 4)", 8).equals(fm.mask("causal_document(4, 4)", 8))
 
@@ -177,6 +192,7 @@ def test_the_hash_is_the_same_on_every_platform():
         ("frames(8, 16, 1)", 127, "frames describes 128 tokens"),
         ("block_diffusion(64, 4)", 127, "block_diffusion describes 128 tokens"),
         ("qk_sparse((2, 9))", 10, "qk_sparse describes 11 tokens"),
+        ("hash_sparse(4294967297)", 10, "hash_sparse: at most 2.32 buckets, not 4,294,967,297"),
         ("prefix_lm_document((3, 2))", 10, "the prefix of 3 is longer than its document of 2"),
     ],
 )
