@@ -133,7 +133,7 @@ def block_diffusion(n: Positions, half, block):
     start, end = number * block, np.minimum((number + 1) * block, half)  # of the column's block in its own copy
     in_noisy = n.show(np.where(clean, end, start), np.where(clean, half, end))
     in_clean = n.show(np.where(clean & (n.k < 2 * half), half + start, 2 * half), 2 * half)
-    return n.show(np.zeros_like(n.k), np.where(n.k < 2 * half, 2 * half, 0)) & (in_noisy | in_clean)
+    return in_noisy | in_clean
 
 
 def block_diffusion_predicate(q, k, n: Positions, half, block):

@@ -78,42 +78,35 @@ class Fit:
                 f"{MAX_PASS_COLUMNS:,} columns in all: choose wider or narrower, or a shorter sequence"
             )
         lengths = {"seqlen_q": self.runs.seqlen_q, "seqlen_k": self.runs.seqlen_k}
-        column, first, last, nth = self._hidden_stretches
+        run = np.flatnonzero(self._hidden_stretches)
+        column = self.runs.columns[run]
+        of_pass = _number_in_column(column)
+        order = np.argsort(of_pass, kind="stable")
+        run, column, edges = run[order], column[order], np.cumsum(np.bincount(of_pass))
         passes = [self.narrower]
-        for number in range(self.pass_count - 1):
-            here = nth == number
-            start, end = np.zeros((2, lengths["seqlen_k"]), np.int64)
-            start[column[here]], end[column[here]] = first[here], last[here]
+        for here in map(slice, [0, *edges[:-1]], edges):
+            start, end = np.zeros((2, lengths["seqlen_k"]), np.int32)
+            start[column[here]], end[column[here]] = self.runs.ends[run[here]], self.runs.starts[run[here] + 1]
             passes.append(ColumnMask.from_runs(MaskedRuns.show(start, end, **lengths)))
         return passes
 
     @cached_property
     def _wider_runs(self) -> MaskedRuns:
-        runs = self.runs
-        longest = _rank_in_column(runs.columns, runs.ends - runs.starts)
-        return _kept(runs, longest < 2)
+        return self.runs.keep(_rank_in_column(self.runs.columns, self.runs.ends - self.runs.starts) < 2)
 
     @cached_property
     def _narrower_runs(self) -> MaskedRuns:
-        column, first, last, _ = self._hidden_stretches
-        filled = MaskedRuns.from_runs(
-            column, first, last, seqlen_q=self.runs.seqlen_q, seqlen_k=self.runs.seqlen_k
-        )
-        return self.runs.hidden_union(filled)
+        return self.runs.bridge(self._hidden_stretches)
 
     @cached_property
-    def _hidden_stretches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(column, first row, row behind the last, number in its column) of the visible stretches between masked runs
-        that `narrower` hides: all but the longest one of every column, which is the first of equal ones."""
-        runs = self.runs
-        columns = runs.columns
-        inner = columns[1:] == columns[:-1]  # the stretch behind this run lies before another run of its column
-        column = columns[:-1][inner]
-        first, last = runs.ends[:-1][inner].astype(np.int64), runs.starts[1:][inner].astype(np.int64)
-        hidden = _rank_in_column(column, last - first) > 0
-        column, first, last = column[hidden], first[hidden], last[hidden]
-        nth = np.arange(len(column)) - np.searchsorted(column, column)
-        return column, first, last, nth
+    def _hidden_stretches(self) -> np.ndarray:
+        """bool [R]: behind this run lies a visible stretch, then another run of its column, and `narrower` hides the
+        stretch: every such stretch but the longest of its column, which is the first of equal ones."""
+        columns = self.runs.columns
+        inner = np.flatnonzero(columns[1:] == columns[:-1])
+        hidden = np.zeros(len(columns), bool)
+        hidden[inner] = _rank_in_column(columns[inner], self.runs.starts[inner + 1] - self.runs.ends[inner]) > 0
+        return hidden
 
 
 def fit(mask) -> Fit:
@@ -132,16 +125,19 @@ def fit(mask) -> Fit:
 
 
 def _rank_in_column(columns: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """int64: 0 for the longest entry of every column, 1 for the next; the earlier of equal ones comes first."""
-    order = np.lexsort((-lengths.astype(np.int64), columns))  # stable, so equal ones stay in order
-    sorted_columns = columns[order]
+    """int64: 0 for the longest entry of every column, 1 for the next; the earlier of equal ones comes first.
+
+    columns [R] are rising, lengths [R] int32.
+    """
+    order = np.argsort((columns << 32) - lengths, kind="stable")
     rank = np.empty(len(columns), np.int64)
-    rank[order] = np.arange(len(columns)) - np.searchsorted(sorted_columns, sorted_columns)
+    rank[order] = _number_in_column(columns)
     return rank
 
 
-def _kept(runs: MaskedRuns, kept: np.ndarray) -> MaskedRuns:
-    """The runs for which `kept` is True."""
-    return MaskedRuns.from_runs(
-        runs.columns[kept], runs.starts[kept], runs.ends[kept], seqlen_q=runs.seqlen_q, seqlen_k=runs.seqlen_k
-    )
+def _number_in_column(columns: np.ndarray) -> np.ndarray:
+    """int64: 0, 1, ... for the entries of every column; columns [R] are rising."""
+    number = np.arange(len(columns))
+    first = np.zeros(len(columns), bool)
+    first[:1], first[1:] = True, columns[1:] != columns[:-1]
+    return number - np.maximum.accumulate(np.where(first, number, 0))

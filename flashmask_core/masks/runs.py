@@ -145,6 +145,17 @@ class MaskedRuns:
         run = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[columns] - (ends - counts), counts)
         return self._of(self.seqlen_q, counts, self.starts[run], self.ends[run])
 
+    def keep(self, kept) -> "MaskedRuns":
+        """Only the runs for which the bool array kept [R] is True; the rows of the others are shown."""
+        counts = np.bincount(self.columns[kept], minlength=self.seqlen_k)
+        return self._of(self.seqlen_q, counts, self.starts[kept], self.ends[kept])
+
+    def bridge(self, bridged) -> "MaskedRuns":
+        """Hide the rows between run r and run r + 1 too where bridged [R], bool, is True; both lie in one column."""
+        starts = ~np.concatenate([[False], bridged[:-1]])
+        counts = np.bincount(self.columns[starts], minlength=self.seqlen_k)
+        return self._of(self.seqlen_q, counts, self.starts[starts], self.ends[~bridged])
+
     def to_dense(self) -> np.ndarray:
         """Visibility, bool [Sq, Sk], True where the query may attend to the key."""
         columns = self.columns

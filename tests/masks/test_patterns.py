@@ -139,9 +139,9 @@ def test_a_window_as_long_as_the_sequence_is_causal_bit_for_bit():
     "text",
     [
         "sliding_window({})", "band({}, 1)", "band(1, {})", "band(-{}, {})", "global_tokens({})", "prefix_lm({})",
-        "random_eviction({})", "frames(2, 8, {})", "frames(0, {}, 1)", "frames(2, 8, 0, {})",
+        "global_sliding_window(1, {}, {})", "padding({})", "rect(3, {}, 2, {})", "rect({}, {}, 2, 9)",
+        "chunk_causal({})", "random_eviction({})", "frames(2, 8, {})", "frames(0, {}, 1)", "frames(2, 8, 0, {})",
         "block_diffusion(8, {})",
-        "random_eviction({})", "frames(2, 8, {})", "frames(0, {}, 1)", "frames(2, 8, 0, {})", "block_diffusion(8, {})",
     ],
 )  # fmt: skip
 def test_the_largest_arguments_do_not_overflow(text):
