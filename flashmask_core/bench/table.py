@@ -45,10 +45,10 @@ def where_line(where: DeviceInfo | None, date_utc: str | None = None) -> str:
     """Device, versions, commit and date on one line."""
     if where is None:
         return "device unknown"
-    parts = [where.device]
+    parts, (commit, *changes) = [where.device], (where.commit or "").split("+")
     for label, value in (
         ("driver", where.driver), ("CUDA", where.cuda_version), ("torch", where.torch_version),
-        ("triton", where.triton_version), ("commit", where.commit and where.commit[:12]), ("", date_utc),
+        ("triton", where.triton_version), ("commit", "+".join([commit[:12], *changes])), ("", date_utc),
     ):  # fmt: skip
         if value:
             parts.append(f"{label} {value}".strip())

@@ -67,7 +67,6 @@ def _bench(job: BenchJob, say: Callable) -> None:
             CaseRun(case, where, on_row, on_progress, excluded).run()
         except CudaFault as fault:
             say(event="fatal", reason=str(fault))
-            sys.stdout.flush()
             os._exit(FATAL_EXIT)  # the ordinary way out would wait for the broken device
         say(event="case_done", case=number)
     say(event="done")

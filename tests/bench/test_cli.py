@@ -176,8 +176,9 @@ def test_rows_without_numbers_show_their_reason():
     assert row_line(skipped).endswith("skipped: needs 9 bytes and 8 are free")
     checked = BenchRow.of_case(case, "flashmask", "forward", backend="triton (interpreter)", check="passed")
     assert row_line(checked).endswith("passed") and "triton (interpreter)" in row_line(checked)
-    where = DeviceInfo("NVIDIA H200", driver="580", commit="0123456789abcdef")
-    assert where_line(where, "2026-11-29") == "NVIDIA H200, driver 580, commit 0123456789ab, 2026-11-29"
+    where = DeviceInfo("NVIDIA H200", driver="580", commit="0123456789abcdef+changes")
+    assert where_line(where, "2026-11-29") == "NVIDIA H200, driver 580, commit 0123456789ab+changes, 2026-11-29"
+    assert where_line(DeviceInfo("one")) == "one" and where_line(None) == "device unknown"
 
 
 def test_recording_keeps_one_row_a_measurement(tmp_path):
