@@ -7,7 +7,7 @@ import triton.language as tl
 
 # Compiled once for all sizes: Triton would otherwise make a kernel for every size that is 1 or a multiple of 16.
 SIZES = (
-    "num_batch", "num_heads", "group", "mask_batch", "mask_heads", "seqlen_q", "seqlen_k", "num_tiles",
+    "num_batch", "num_heads", "group", "mask_batch", "mask_heads", "seqlen_q", "offset", "num_tiles",
     "heads_per_section",
 )  # fmt: skip
 
@@ -52,29 +52,24 @@ def next_tile(run, tile, end):
 
 
 @triton.jit
-def hidden_pairs(rows, cols, lts, lte, uts, ute, seqlen_q, seqlen_k,
+def hidden_pairs(rows, cols, lts, lte, uts, ute, offset,
                  CAUSAL: tl.constexpr, BOUNDS: tl.constexpr, COLUMN_AXIS: tl.constexpr):  # fmt: skip
     """The element test of a PARTIAL tile: True where column `cols` hides row `rows`.
 
-    rows and cols are 1-D; cols lies along COLUMN_AXIS of the result. The vectors are pointers to the mask's plane;
-    columns that do not exist are hidden.
+    rows and cols are 1-D; cols lies along COLUMN_AXIS of the result. The vectors are pointers to the mask's padded
+    plane, offset = Sk - Sq.
     """
     ROW_AXIS: tl.constexpr = 1 - COLUMN_AXIS
     r = tl.expand_dims(rows, COLUMN_AXIS)
-    exists = cols < seqlen_k
-    start = tl.load(lts + cols, mask=exists, other=0)
-    hidden = r >= tl.expand_dims(start, ROW_AXIS)
+    hidden = r >= tl.expand_dims(tl.load(lts + cols), ROW_AXIS)
     if CAUSAL and BOUNDS == 2 or BOUNDS == 4:
-        end = tl.load(lte + cols, mask=exists, other=1 << 30)
-        hidden = hidden & (r < tl.expand_dims(end, ROW_AXIS))
+        hidden = hidden & (r < tl.expand_dims(tl.load(lte + cols), ROW_AXIS))
     if CAUSAL:
-        hidden = hidden | (r < tl.expand_dims(cols - (seqlen_k - seqlen_q), ROW_AXIS))
+        hidden = hidden | (r < tl.expand_dims(cols - offset, ROW_AXIS))
     else:
-        upper_end = tl.load(ute + cols, mask=exists, other=1 << 30)
-        upper = r < tl.expand_dims(upper_end, ROW_AXIS)
+        upper = r < tl.expand_dims(tl.load(ute + cols), ROW_AXIS)
         if BOUNDS == 4:
-            upper_start = tl.load(uts + cols, mask=exists, other=0)
-            upper = upper & (r >= tl.expand_dims(upper_start, ROW_AXIS))
+            upper = upper & (r >= tl.expand_dims(tl.load(uts + cols), ROW_AXIS))
         hidden = hidden | upper
     return hidden
 

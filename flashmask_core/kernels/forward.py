@@ -19,7 +19,7 @@ LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 @triton.jit
 def _walk(acc, l_i, m_i, run, tile, end, num_tiles, q, k_desc, v_desc, b, hk, rows, lts, lte, uts, ute, scale_log2,
-          seqlen_q, seqlen_k, MASKED: tl.constexpr, CAUSAL: tl.constexpr, BOUNDS: tl.constexpr,
+          offset, MASKED: tl.constexpr, CAUSAL: tl.constexpr, BOUNDS: tl.constexpr,
           BLOCK_N: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
     """Take `num_tiles` key tiles into the running softmax; m_i is in log2 units."""
     for _ in tl.range(0, num_tiles):
@@ -28,7 +28,7 @@ def _walk(acc, l_i, m_i, run, tile, end, num_tiles, q, k_desc, v_desc, b, hk, ro
         qk = tl.dot(q, k.T, input_precision="ieee")  # [BLOCK_M, BLOCK_N]
         if MASKED:
             cols = start_n + tl.arange(0, BLOCK_N)
-            hidden = hidden_pairs(rows, cols, lts, lte, uts, ute, seqlen_q, seqlen_k, CAUSAL, BOUNDS, 1)
+            hidden = hidden_pairs(rows, cols, lts, lte, uts, ute, offset, CAUSAL, BOUNDS, 1)
             qk = tl.where(hidden, float("-inf"), qk)
         m_new = tl.maximum(m_i, tl.max(qk, 1) * scale_log2)
         p = tl.exp2(qk * scale_log2 - m_new[:, None])
@@ -46,10 +46,10 @@ def _walk(acc, l_i, m_i, run, tile, end, num_tiles, q, k_desc, v_desc, b, hk, ro
 def forward_kernel(
     q_desc, k_desc, v_desc, out_desc,  # [B, H or Hk, S, D]
     lse,  # float32 [B, H, Sq], natural log
-    lts, lte, uts, ute,  # int32 [Bm, Hm, Sk]
+    lts, lte, uts, ute,  # padded_vectors, int32 [Bm, Hm, pitch]
     runs, counts, order,  # TileRuns of the row tiles
     scale_log2,
-    num_batch, num_heads, group, mask_batch, mask_heads, seqlen_q, seqlen_k, num_tiles, heads_per_section,
+    num_batch, num_heads, group, mask_batch, mask_heads, seqlen_q, offset, pitch, num_tiles, heads_per_section,
     CAUSAL: tl.constexpr,
     BOUNDS: tl.constexpr,
     MAX_RUNS: tl.constexpr,
@@ -62,7 +62,7 @@ def forward_kernel(
     )
     hk = h // group
     plane = mask_plane(b, h, num_heads, mask_batch, mask_heads)
-    at = plane * seqlen_k
+    at = plane * pitch
     line = plane * num_tiles + tile_m
     start_m = tile_m * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
@@ -76,11 +76,11 @@ def forward_kernel(
     m_i = tl.full([BLOCK_M], -1e30, tl.float32)
     acc, l_i, m_i, run, tile, end = _walk(
         acc, l_i, m_i, run, tile, end, num_partial, q, k_desc, v_desc, b, hk, rows, lts + at, lte + at, uts + at,
-        ute + at, scale_log2, seqlen_q, seqlen_k, True, CAUSAL, BOUNDS, BLOCK_N, HEAD,
+        ute + at, scale_log2, offset, True, CAUSAL, BOUNDS, BLOCK_N, HEAD,
     )  # fmt: skip
     acc, l_i, m_i, run, tile, end = _walk(
         acc, l_i, m_i, run, tile, end, num_full, q, k_desc, v_desc, b, hk, rows, lts + at, lte + at, uts + at,
-        ute + at, scale_log2, seqlen_q, seqlen_k, False, CAUSAL, BOUNDS, BLOCK_N, HEAD,
+        ute + at, scale_log2, offset, False, CAUSAL, BOUNDS, BLOCK_N, HEAD,
     )  # fmt: skip
 
     sees = l_i > 0

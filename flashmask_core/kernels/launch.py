@@ -13,9 +13,9 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ..tiles.tile_runs import MAX_RUNS, TileRuns
+from ..tiles.tile_runs import MAX_RUNS, PADDING, TileRuns
 from .backward import delta_kernel, dkdv_kernel, dq_kernel
-from .configs import BlockConfig, kernel_configs
+from .configs import BlockConfig, KernelConfigs, head_block
 from .forward import forward_kernel
 
 _L2_BYTES = 32 * 2**20  # K and V of the heads in flight should stay in the L2 cache (50 to 60 MB on Hopper)
@@ -52,10 +52,6 @@ def _new_output(like: torch.Tensor, heads: int, seqlen: int, head_dim: int) -> t
     return torch.empty(like.shape[0], seqlen, heads, head_dim, dtype=like.dtype, device=like.device)
 
 
-def _head_block(head_dim: int) -> int:
-    return max(16, triton.next_power_of_2(head_dim))
-
-
 def _heads_per_section(batch: int, heads: int, heads_per_pair: int, length: int, like: torch.Tensor) -> int:
     """How many of the heads a section holds so that the tensor pairs they walk along fit the L2 cache.
 
@@ -69,28 +65,28 @@ def _mask_args(vectors, tiles: TileRuns, causal: bool, bounds: int) -> dict:
     lts, lte, uts, ute = vectors
     return dict(
         lts=lts, lte=lte, uts=uts, ute=ute, runs=tiles.runs, counts=tiles.counts, order=tiles.order,
-        mask_batch=lts.shape[0], mask_heads=lts.shape[1], CAUSAL=causal, BOUNDS=bounds, MAX_RUNS=MAX_RUNS,
+        mask_batch=lts.shape[0], mask_heads=lts.shape[1], pitch=lts.shape[2], CAUSAL=causal, BOUNDS=bounds, MAX_RUNS=MAX_RUNS,
     )  # fmt: skip
 
 
 def _block_args(config: BlockConfig, head_dim: int) -> dict:
     return dict(
-        BLOCK_M=config.block_m, BLOCK_N=config.block_n, HEAD=_head_block(head_dim),
+        BLOCK_M=config.block_m, BLOCK_N=config.block_n, HEAD=head_block(head_dim),
         num_warps=config.num_warps, num_stages=config.num_stages, maxnreg=config.max_registers,
     )  # fmt: skip
 
 
-def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, scale: float, config=None):
+def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, scale: float,
+            config: BlockConfig):  # fmt: skip
     """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of q [B, Sq, H, D], k and v [B, Sk, Hk, D]; no length is 0.
 
-    `vectors` are the mask's four int32 [Bm, Hm, Sk]; `tiles` the runs of its row tiles in the configuration's blocks.
+    `vectors` are the mask's `padded_vectors`; `tiles` the runs of its row tiles in the configuration's blocks.
     A D that is no multiple of 16 bytes comes back rounded up to one, with zeros behind.
     """
     q, k, v = describable(q), describable(k), describable(v)
     batch, seqlen_q, heads, head_dim = q.shape
     seqlen_k, group = k.shape[1], heads // k.shape[2]
-    config = config or kernel_configs(head_dim, q.dtype).forward
-    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     out = _new_output(q, heads, seqlen_q, head_dim)
     lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
     num_tiles = triton.cdiv(seqlen_q, block_m)
@@ -98,7 +94,7 @@ def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, sca
         _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
         _describe(out, block_m, head), lse,
         scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
-        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        seqlen_q=seqlen_q, offset=seqlen_k - seqlen_q, num_tiles=num_tiles,
         heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
         **_mask_args(vectors, tiles, causal, bounds), **_block_args(config, head_dim),
     )  # fmt: skip
@@ -106,12 +102,11 @@ def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, sca
 
 
 def backward(dout, dlse, q, k, v, out, lse, vectors, row_tiles: TileRuns, col_tiles: TileRuns, *,
-             causal: bool, bounds: int, scale: float, configs=None):  # fmt: skip
+             causal: bool, bounds: int, scale: float, configs: KernelConfigs):  # fmt: skip
     """(dq, dk, dv) in the dtype of q, k, v, D rounded up as in `forward`. dlse: float32 [B, H, Sq] or None.
 
     `row_tiles` and `col_tiles` are the runs in the blocks of the dq and the dkdv configuration.
     """
-    configs = configs or kernel_configs(q.shape[3], q.dtype)
     q, k, v, out, dout = (describable(x) for x in (q, k, v, out, dout))
     delta, lse_log2 = _delta(dout, dlse, out, lse)
     shared = dict(q=q, k=k, v=v, dout=dout, lse_log2=lse_log2, delta=delta, scale=scale)
@@ -122,13 +117,14 @@ def backward(dout, dlse, q, k, v, out, lse, vectors, row_tiles: TileRuns, col_ti
 
 def _delta(dout, dlse, out, lse):
     batch, seqlen_q, heads, head_dim = out.shape
-    rows, head = 64, _head_block(head_dim)
-    delta, lse_log2 = torch.empty_like(lse), torch.empty_like(lse)
-    num_tiles = triton.cdiv(seqlen_q, rows)
+    rows, head = 64, head_block(head_dim)
+    row_pitch = seqlen_q + -seqlen_q % PADDING
+    delta, lse_log2 = (torch.empty(batch, heads, row_pitch, dtype=torch.float32, device=out.device) for _ in range(2))
+    num_tiles = row_pitch // rows
     delta_kernel[(batch * heads * num_tiles,)](
         _describe(out, rows, head), _describe(dout, rows, head),
         lse, lse if dlse is None else dlse.contiguous(), delta, lse_log2,
-        num_heads=heads, seqlen_q=seqlen_q, num_tiles=num_tiles,
+        num_heads=heads, seqlen_q=seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
         HAS_DLSE=dlse is not None, BLOCK_M=rows, HEAD=head, num_warps=4,
     )  # fmt: skip
     return delta, lse_log2
@@ -137,7 +133,7 @@ def _delta(dout, dlse, out, lse):
 def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
     batch, seqlen_q, heads, _ = q.shape
     _, seqlen_k, kv_heads, head_dim = k.shape
-    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     dk, dv = (_new_output(k, kv_heads, seqlen_k, head_dim) for _ in range(2))
     num_tiles = triton.cdiv(seqlen_k, block_n)
     dkdv_kernel[(batch * kv_heads * num_tiles,)](
@@ -145,7 +141,7 @@ def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
         _describe(dout, block_m, head), _describe(dk, block_n, head), _describe(dv, block_n, head),
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=heads // kv_heads,
-        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,
         heads_per_section=_heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
         **mask, **_block_args(config, head_dim),
     )  # fmt: skip
@@ -155,7 +151,7 @@ def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
 def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
     batch, seqlen_q, heads, head_dim = q.shape
     seqlen_k, group = k.shape[1], heads // k.shape[2]
-    block_m, block_n, head = config.block_m, config.block_n, _head_block(head_dim)
+    block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     dq = _new_output(q, heads, seqlen_q, head_dim)
     num_tiles = triton.cdiv(seqlen_q, block_m)
     dq_kernel[(batch * heads * num_tiles,)](
@@ -163,7 +159,7 @@ def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
         _describe(dout, block_m, head), _describe(dq, block_m, head),
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
-        seqlen_q=seqlen_q, seqlen_k=seqlen_k, num_tiles=num_tiles,
+        offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,
         heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
         **mask, **_block_args(config, head_dim),
     )  # fmt: skip

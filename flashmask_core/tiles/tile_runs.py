@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 
 MAX_RUNS = 32  # 256 bytes a line; the paper's masks need at most 7 but random eviction, which overflows near its start
-_PAST_END: tl.constexpr = tl.constexpr(1 << 30)  # the end of an interval in columns that do not exist
+_PAST_END = 1 << 30  # the end of the interval that hides a column that does not exist
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,50 @@ class TileRuns:
         return sum(t.numel() * t.element_size() for t in (self.runs, self.counts, self.order))
 
 
+PADDING = 128  # kernels read whole tiles of columns and rows, so what they read is padded to a multiple of this
+
+
+def padded_vectors(vectors, *, causal: bool, bounds: int) -> tuple[torch.Tensor, ...]:
+    """The vectors for a kernel: contiguous int32 [B, Hm, Sk up to a multiple of PADDING], columns past Sk all hidden.
+
+    Those that the packing does not read are returned as they are. Without padding nothing is copied.
+    """
+    missing = -vectors[0].shape[-1] % PADDING
+    if not missing:
+        return tuple(v.contiguous() for v in vectors)
+    pad = torch.nn.functional.pad
+    lts, lte, uts, ute = vectors
+    return (
+        pad(lts, (0, missing)),
+        pad(lte, (0, missing), value=_PAST_END) if causal and bounds == 2 or bounds == 4 else lte,
+        pad(uts, (0, missing)) if bounds == 4 else uts,
+        pad(ute, (0, missing), value=_PAST_END) if not causal else ute,
+    )
+
+
 @triton.jit
-def _column_stats(lts, lte, uts, ute, stats, seqlen_k, num_tiles, plane,
+def _column_stats(lts, lte, uts, ute, stats, pitch, num_tiles, plane,
                   CAUSAL: tl.constexpr, BOUNDS: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
-    """Minimum and maximum of every vector in use over one tile's columns. stats: int32 [2 * vectors, MB, tiles]."""
+    """Minimum and maximum of every vector in use over one tile's columns. stats: int32 [8, MB, tiles].
+
+    The columns past Sk are hidden from every row, so the edge tile is never FULL.
+    """
     tile, mb = tl.program_id(0) % num_tiles, (tl.program_id(0) // num_tiles).to(tl.int64)
-    cols = tile * BLOCK_N + tl.arange(0, BLOCK_N)
-    exists = cols < seqlen_k
-    # A column past the end is hidden from every row: start 0, end _PAST_END. So the edge tile is never FULL.
+    cols = mb * pitch + tile * BLOCK_N + tl.arange(0, BLOCK_N)
     at = stats + mb * num_tiles + tile
-    x = tl.load(lts + mb * seqlen_k + cols, mask=exists, other=0)
+    x = tl.load(lts + cols)
     tl.store(at, tl.min(x, 0))
     tl.store(at + plane, tl.max(x, 0))
     if CAUSAL and BOUNDS == 2 or BOUNDS == 4:
-        x = tl.load(lte + mb * seqlen_k + cols, mask=exists, other=_PAST_END)
+        x = tl.load(lte + cols)
         tl.store(at + 2 * plane, tl.min(x, 0))
         tl.store(at + 3 * plane, tl.max(x, 0))
     if BOUNDS == 4:
-        x = tl.load(uts + mb * seqlen_k + cols, mask=exists, other=0)
+        x = tl.load(uts + cols)
         tl.store(at + 4 * plane, tl.min(x, 0))
         tl.store(at + 5 * plane, tl.max(x, 0))
     if not CAUSAL:
-        x = tl.load(ute + mb * seqlen_k + cols, mask=exists, other=_PAST_END)
+        x = tl.load(ute + cols)
         tl.store(at + 6 * plane, tl.min(x, 0))
         tl.store(at + 7 * plane, tl.max(x, 0))
 
@@ -82,7 +104,7 @@ def _kind(line, u, num_u, stats, plane, seqlen_q, seqlen_k,
     at = stats + col_tile
     start_min = tl.load(at, mask=exists, other=0)
     start_max = tl.load(at + plane, mask=exists, other=0)
-    end_min = start_max * 0 + _PAST_END
+    end_min = start_max * 0 + (1 << 30)
     end_max = end_min
     if CAUSAL and BOUNDS == 2 or BOUNDS == 4:
         end_min = tl.load(at + 2 * plane, mask=exists, other=0)
@@ -169,22 +191,22 @@ def _tile_runs(stats, runs, counts, work, num_lines, num_u, seqlen_q, seqlen_k, 
         partials += tl.sum(partial_starts, 0)
 
 
-def build_tile_runs(vectors, *, seqlen_q: int, causal: bool, bounds: int, block_m: int, block_n: int,
+def build_tile_runs(vectors, *, seqlen_q: int, seqlen_k: int, causal: bool, bounds: int, block_m: int, block_n: int,
                     column_lines: bool) -> TileRuns:  # fmt: skip
     """Runs of every row tile along the key tiles (column_lines=False) or of every column tile along the row tiles.
 
-    vectors: (lts, lte, uts, ute), each contiguous int32 [B, Hm, Sk] on the device the kernels run on. `causal` and
-    `bounds` name the packing, as in ColumnMask. block_m rows by block_n columns are powers of two.
+    vectors: what `padded_vectors` returns. `causal` and `bounds` name the packing, as in ColumnMask. Tiles are
+    block_m rows by block_n columns, powers of two of at most PADDING columns.
     """
     lts = vectors[0]
-    planes, seqlen_k = lts.shape[0] * lts.shape[1], lts.shape[-1]
+    planes, pitch = lts.shape[0] * lts.shape[1], lts.shape[-1]
     num_row_tiles, num_col_tiles = triton.cdiv(seqlen_q, block_m), triton.cdiv(seqlen_k, block_n)
     num_lines, num_u = (num_col_tiles, num_row_tiles) if column_lines else (num_row_tiles, num_col_tiles)
     new = lambda *shape: torch.empty(shape, dtype=torch.int32, device=lts.device)  # noqa: E731
     stats, plane = new(8, planes, num_col_tiles), planes * num_col_tiles
     runs, counts, work = new(planes, num_lines, MAX_RUNS, 2), new(planes, num_lines, 2), new(planes, num_lines)
     _column_stats[(num_col_tiles * planes,)](
-        *vectors, stats, seqlen_k, num_col_tiles, plane, causal, bounds, block_n, num_warps=1
+        *vectors, stats, pitch, num_col_tiles, plane, causal, bounds, block_n, num_warps=1
     )
     chunk = min(1024, max(16, triton.next_power_of_2(num_u)))
     _tile_runs[(num_lines * planes,)](

@@ -1,0 +1,377 @@
+"""flashmask_attention: checks, choice of backend, the registered operator and its gradient."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+from torch import Tensor
+
+from .masks.column_mask import ColumnMask
+from .masks.canonical import causal_triangle
+from .reference import attention_ref
+
+BACKENDS = ("hopper", "triton", "reference")
+_REFUSED = {
+    "dropout": "dropout is not implemented", "dropout_p": "dropout is not implemented",
+    "softcap": "logit soft-capping is not implemented", "softmax_softcap": "logit soft-capping is not implemented",
+}  # fmt: skip
+
+
+def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal: bool = False,
+                        softmax_scale: float | None = None, return_lse: bool = False, deterministic: bool = False,
+                        backend: str = "auto", **unsupported):  # fmt: skip
+    """Exact attention under a column mask, in memory linear in the sequence length; differentiable, lse included.
+
+    Args:
+        q: [B, Sq, H, D]; k, v: [B, Sk, Hk, D] with H % Hk == 0 and D <= 256; fp16, bf16 or fp32, any strides (a
+            tensor whose last stride is not 1, or whose strides are no multiples of 16 bytes, is copied first).
+        mask: a ColumnMask on q's device with batch 1 or B and 1, Hk or H heads, or a list of such passes whose visible
+            pairs are disjoint (from `fit(...).passes`), merged by their lse. None: see the next two.
+        startend_row_indices: Paddle's int32 tensor [1 or B, Hm, Sk, C], read together with `causal`.
+        causal: without a mask, causal attention aligned bottom-right (True) or none (False).
+        softmax_scale: None means D ** -0.5.
+        return_lse: also return the log-sum-exp, float32 [B, H, Sq], natural log, -inf for a query that sees nothing.
+        deterministic: ask for bitwise repeatable gradients. The "triton" backend always is.
+        backend: "auto" takes the fastest available; "triton" the portable kernels; "reference" dense torch operations,
+            which is also what "auto" takes on a CPU.
+
+    Returns:
+        out [B, Sq, H, D] in q's dtype, or (out, lse). A query that sees nothing gets out = 0 and no gradient.
+
+    Raises:
+        TypeError, ValueError: naming the argument, what was wanted and what was given. Dropout, soft-capping and fp8
+        are refused by name.
+    """
+    for name in unsupported:
+        reason = _REFUSED.get(name)
+        if reason is None:
+            raise TypeError(f"flashmask_attention got an unexpected argument {name!r}")
+        if unsupported[name]:
+            raise ValueError(f"{name}: {reason} in flashmask_attention; leave it out or pass 0")
+    _check_tensors(q, k, v)
+    scale = _checked_scale(softmax_scale, q.shape[3])
+    passes = _passes(q, k, mask, startend_row_indices, causal)
+    backend = _choose_backend(backend, q)
+    if backend == "reference":
+        out, lse = attention_ref(q, k, v, passes, softmax_scale=scale)
+        out = out.to(q.dtype)
+    else:
+        out, lse = _merge([_portable(q, k, v, one, scale) for one in passes])
+    return (out, lse) if return_lse else out
+
+
+def available_backends() -> list[dict]:
+    """What this machine can run: [{"name", "available", "reason"}], fastest first."""
+    triton_reason = None
+    try:
+        from .kernels import launch
+
+        if not torch.cuda.is_available() and not launch.interpreted():
+            triton_reason = "no CUDA GPU (TRITON_INTERPRET=1, set before Python starts, runs the kernels on the CPU)"
+        elif torch.cuda.is_available() and torch.cuda.get_device_capability() < (8, 0):
+            triton_reason = f"wanted compute capability 8.0 or newer, got {torch.cuda.get_device_capability()}"
+    except ImportError as error:
+        triton_reason = f"Triton cannot be imported: {error}"
+    rows = (
+        ("hopper", "this version has no Hopper kernels; the portable Triton kernels run on Hopper too"),
+        ("triton", triton_reason),
+        ("reference", None),
+    )
+    return [dict(name=name, available=reason is None, reason=reason or "") for name, reason in rows]
+
+
+# ---- checks ------------------------------------------------------------------------------------------------------
+
+
+def _check_tensors(q, k, v) -> None:
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: wanted a torch tensor, got {type(x).__name__}")
+        wanted = "[B, Sq, H, D]" if name == "q" else "[B, Sk, Hk, D]"
+        if x.ndim != 4:
+            raise ValueError(f"{name}: wanted {wanted}, got {tuple(x.shape)}")
+        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+            fp8 = " (fp8 is not implemented)" if "float8" in str(x.dtype) else ""
+            raise TypeError(f"{name}: wanted float16, bfloat16 or float32, got {x.dtype}{fp8}")
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name}: wanted q's dtype {q.dtype}, got {x.dtype}")
+        if x.device != q.device:
+            raise ValueError(f"{name}: wanted q's device {q.device}, got {x.device}")
+    batch, _, heads, head_dim = q.shape
+    if k.shape[0] != batch or k.shape[3] != head_dim:
+        raise ValueError(f"k: wanted [B={batch}, Sk, Hk, D={head_dim}], got {tuple(k.shape)}")
+    if v.shape != k.shape:
+        raise ValueError(f"v: wanted k's shape [B, Sk, Hk, D] = {tuple(k.shape)}, got {tuple(v.shape)}")
+    if not 1 <= head_dim <= 256:
+        raise ValueError(f"q: wanted a head dim D from 1 to 256, got {head_dim}")
+    if k.shape[2] == 0 or heads % k.shape[2]:
+        raise ValueError(f"k: wanted a number of key heads Hk that divides H = {heads}, got Hk = {k.shape[2]}")
+
+
+def _checked_scale(softmax_scale, head_dim: int) -> float:
+    if softmax_scale is None:
+        return head_dim**-0.5
+    if isinstance(softmax_scale, Tensor) or isinstance(softmax_scale, bool):
+        raise TypeError(f"softmax_scale: wanted a Python float or None, got {type(softmax_scale).__name__}")
+    if not math.isfinite(softmax_scale):
+        raise ValueError(f"softmax_scale: wanted a finite number, got {softmax_scale}")
+    return float(softmax_scale)
+
+
+def _passes(q, k, mask, startend_row_indices, causal) -> list[ColumnMask]:
+    """The masks to run, checked against q and k."""
+    if mask is not None:
+        if startend_row_indices is not None or causal:
+            extra = "startend_row_indices" if startend_row_indices is not None else "causal=True"
+            raise ValueError(f"mask and {extra} were both given; a mask says all there is, so give one of the two")
+        passes = [mask] if isinstance(mask, ColumnMask) else mask
+        if not isinstance(passes, (list, tuple)) or not all(isinstance(one, ColumnMask) for one in passes):
+            raise TypeError(f"mask: wanted a ColumnMask or a list of them, got {type(mask).__name__}")
+        if not passes:
+            raise ValueError("mask: wanted at least one pass, got an empty list")
+    elif startend_row_indices is not None:
+        passes = [_mask_of_indices(startend_row_indices, bool(causal), q.shape[1])]
+    else:
+        passes = [_plain_mask(bool(causal), q.shape[1], k.shape[1], q.device)]
+    name = "mask" if startend_row_indices is None else "startend_row_indices"
+    for one in passes:
+        _check_mask(name, one, q, k)
+    return list(passes)
+
+
+def _check_mask(name: str, mask: ColumnMask, q, k) -> None:
+    batch, seqlen_q, heads, _ = q.shape
+    seqlen_k, kv_heads = k.shape[1], k.shape[2]
+    if (mask.seqlen_q, mask.seqlen_k) != (seqlen_q, seqlen_k):
+        raise ValueError(
+            f"{name}: wanted (Sq, Sk) = ({seqlen_q}, {seqlen_k}) as q and k have, "
+            f"got ({mask.seqlen_q}, {mask.seqlen_k})"
+        )
+    if mask.batch not in (1, batch):
+        raise ValueError(f"{name}: wanted a batch of 1 or B = {batch}, got {mask.batch}")
+    if mask.heads not in (1, kv_heads, heads):
+        raise ValueError(f"{name}: wanted 1, Hk = {kv_heads} or H = {heads} mask heads, got Hm = {mask.heads}")
+    if mask.device != q.device:
+        raise ValueError(f"{name}: wanted q's device {q.device}, got {mask.device}; move it once with mask.to(q.device)")
+
+
+def _mask_of_indices(indices, causal: bool, seqlen_q: int) -> ColumnMask:
+    """The mask of a caller's tensor, kept beside the tensor so that every layer shares its tile metadata."""
+    if torch.compiler.is_compiling() or not isinstance(indices, Tensor) or indices.is_inference():
+        return ColumnMask.from_startend_row_indices(indices, causal=causal, seqlen_q=seqlen_q)
+    key = (indices._version, causal, seqlen_q)
+    kept = getattr(indices, "_flashmask", None)
+    if kept is None or kept[0] != key:
+        kept = (key, ColumnMask.from_startend_row_indices(indices, causal=causal, seqlen_q=seqlen_q))
+        indices._flashmask = kept
+    return kept[1]
+
+
+def _plain_mask(causal: bool, seqlen_q: int, seqlen_k: int, device: torch.device) -> ColumnMask:
+    """Causal, or everything visible."""
+    if torch.compiler.is_compiling():
+        return _build_plain_mask(causal, seqlen_q, seqlen_k, device)
+    return _kept_plain_mask(causal, seqlen_q, seqlen_k, device)
+
+
+def _build_plain_mask(causal, seqlen_q, seqlen_k, device) -> ColumnMask:
+    end = torch.full((1, 1, seqlen_k), seqlen_q, dtype=torch.int32, device=device)
+    uts, ute = causal_triangle(seqlen_q, seqlen_k, device)
+    if not causal:
+        ute = torch.zeros_like(ute)
+    return ColumnMask(end, end, uts[None, None], ute[None, None], seqlen_q=seqlen_q, causal=causal,
+                      bounds=1 if causal else 2)  # fmt: skip
+
+
+_kept_plain_mask = functools.lru_cache(maxsize=16)(_build_plain_mask)
+
+
+def _choose_backend(backend: str, q) -> str:
+    if backend not in ("auto", *BACKENDS):
+        raise ValueError(f"backend: wanted one of auto, {', '.join(BACKENDS)}, got {backend!r}")
+    if backend == "auto":
+        return "triton" if q.is_cuda else "reference"
+    if backend == "hopper":
+        raise ValueError(f"backend: {_reason('hopper')}")
+    if backend == "triton" and not q.is_cuda:
+        from .kernels import launch
+
+        if not launch.interpreted():
+            raise ValueError(f"backend: triton cannot run on {q.device}: {_reason('triton') or 'q is not on the GPU'}")
+        if q.dtype == torch.bfloat16:
+            raise ValueError(
+                "q: bfloat16 on the Triton interpreter gives wrong products without an error; use float16 or float32"
+            )
+    return backend
+
+
+def _reason(name: str) -> str:
+    return next(row["reason"] for row in available_backends() if row["name"] == name)
+
+
+# ---- the portable path -------------------------------------------------------------------------------------------
+
+
+def _portable(q, k, v, mask: ColumnMask, scale: float):
+    """(out, lse) by the Triton kernels."""
+    if scale < 0:  # the running maximum wants a positive scale
+        return _portable(-q, k, v, mask, -scale)
+    from .kernels.configs import kernel_configs
+
+    configs = kernel_configs(q.shape[3], q.dtype, q.device)
+    forward = configs.forward_four if mask.bounds == 4 else configs.forward
+    vectors = _padded(mask)
+    plan = list(_runs(mask, vectors, forward, False))
+    needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if needs_grad:
+        plan += [*_runs(mask, vectors, configs.dkdv, True), *_runs(mask, vectors, configs.dq, False)]
+    # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.
+    return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30)
+
+
+def _padded(mask: ColumnMask) -> list[Tensor]:
+    from .tiles.tile_runs import padded_vectors
+
+    return _kept(mask, "padded", lambda: list(padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)))
+
+
+def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:
+    return _kept(
+        mask,
+        (config.block_m, config.block_n, column_lines),
+        lambda: _tile_runs_op(
+            vectors, mask.seqlen_q, mask.seqlen_k, mask.causal, mask.bounds, config.block_m, config.block_n, column_lines
+        ),
+    )
+
+
+def _kept(mask: ColumnMask, key, build):
+    """Tile metadata is cached with its mask; a graph that is being traced uses what is there and adds nothing."""
+    if key in mask._cache:
+        return mask._cache[key]
+    value = build()
+    if not torch.compiler.is_compiling():
+        mask._cache[key] = value
+    return value
+
+
+def _merge(parts):
+    """One (out, lse) of the (out, lse) of passes with disjoint visible pairs."""
+    if len(parts) == 1:
+        return parts[0]
+    lses = torch.stack([lse for _, lse in parts])  # [P, B, H, Sq]
+    top = lses.detach().amax(0)
+    top = torch.where(top == float("-inf"), 0.0, top)
+    weights = torch.exp(lses - top)
+    total = weights.sum(0)
+    sees = total > 0
+    total = torch.where(sees, total, 1.0)
+    shares = (weights / total).transpose(2, 3)[..., None]  # [P, B, Sq, H, 1]
+    out = sum(share * out.float() for share, (out, _) in zip(shares, parts)).to(parts[0][0].dtype)
+    return out, torch.where(sees, top + torch.log(total), float("-inf"))
+
+
+@torch.library.custom_op("flashmask::tile_runs", mutates_args=())
+def _tile_runs_op(vectors: list[Tensor], seqlen_q: int, seqlen_k: int, causal: bool, bounds: int, block_m: int,
+                  block_n: int, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    from .tiles.tile_runs import build_tile_runs
+
+    with _on_device(vectors[0]):
+        tiles = build_tile_runs(
+            vectors, seqlen_q=seqlen_q, seqlen_k=seqlen_k, causal=causal, bounds=bounds, block_m=block_m,
+            block_n=block_n, column_lines=column_lines,
+        )  # fmt: skip
+    return tiles.runs, tiles.counts, tiles.order
+
+
+@_tile_runs_op.register_fake
+def _(vectors, seqlen_q, seqlen_k, causal, bounds, block_m, block_n, column_lines):
+    from .tiles.tile_runs import MAX_RUNS
+
+    planes = vectors[0].shape[0] * vectors[0].shape[1]
+    length, block = (seqlen_k, block_n) if column_lines else (seqlen_q, block_m)
+    lines = (length + block - 1) // block
+    new = lambda *shape: vectors[0].new_empty(shape, dtype=torch.int32)  # noqa: E731
+    return new(planes, lines, MAX_RUNS, 2), new(planes, lines, 2), new(planes, lines)
+
+
+@torch.library.custom_op("flashmask::forward", mutates_args=())
+def _forward_op(q: Tensor, k: Tensor, v: Tensor, vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
+                scale: float) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for forward and, where a gradient is wanted, for dkdv and dq behind them."""
+    from .kernels import launch
+    from .kernels.configs import kernel_configs
+    from .tiles.tile_runs import TileRuns
+
+    batch, seqlen_q, heads, head_dim = q.shape
+    if q.numel() == 0 or k.numel() == 0:
+        lse = torch.full((batch, heads, seqlen_q), float("-inf"), dtype=torch.float32, device=q.device)
+        return torch.zeros_like(q, memory_format=torch.contiguous_format), lse
+    configs = kernel_configs(head_dim, q.dtype, q.device)
+    with _on_device(q):
+        out, lse = launch.forward(
+            q, k, v, vectors, TileRuns(*plan[:3]), causal=causal, bounds=bounds, scale=scale,
+            config=configs.forward_four if bounds == 4 else configs.forward,
+        )  # fmt: skip
+    return _cut(out, head_dim), lse
+
+
+@_forward_op.register_fake
+def _(q, k, v, vectors, plan, causal, bounds, scale):
+    batch, seqlen_q, heads, head_dim = q.shape
+    return q.new_empty(batch, seqlen_q, heads, head_dim), q.new_empty(batch, heads, seqlen_q, dtype=torch.float32)
+
+
+@torch.library.custom_op("flashmask::backward", mutates_args=())
+def _backward_op(dout: Tensor, dlse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+                 vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
+                 scale: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for dkdv and for dq."""
+    from .kernels import launch
+    from .kernels.configs import kernel_configs
+    from .tiles.tile_runs import TileRuns
+
+    if q.numel() == 0 or k.numel() == 0:
+        return tuple(torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    with _on_device(q):
+        grads = launch.backward(
+            dout, dlse, q, k, v, out, lse, vectors, TileRuns(*plan[3:]), TileRuns(*plan[:3]), causal=causal,
+            bounds=bounds, scale=scale, configs=kernel_configs(q.shape[3], q.dtype, q.device),
+        )  # fmt: skip
+    return tuple(_cut(grad, q.shape[3]) for grad in grads)
+
+
+@_backward_op.register_fake
+def _(dout, dlse, q, k, v, out, lse, vectors, plan, causal, bounds, scale):
+    return tuple(x.new_empty(x.shape) for x in (q, k, v))
+
+
+def _save_for_backward(ctx, inputs, output):
+    q, k, v, vectors, plan, ctx.causal, ctx.bounds, ctx.scale = inputs
+    ctx.num_plan = len(plan)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, *output, *vectors, *plan[3:])
+
+
+def _gradient(ctx, dout, dlse):
+    nothing = ([None] * 4, [None] * ctx.num_plan, None, None, None)
+    if dout is None and dlse is None:
+        return None, None, None, *nothing
+    q, k, v, out, lse, *rest = ctx.saved_tensors
+    dout = torch.zeros_like(out) if dout is None else dout
+    grads = _backward_op(dout, dlse, q, k, v, out, lse, rest[:4], rest[4:], ctx.causal, ctx.bounds, ctx.scale)
+    return *grads, *nothing
+
+
+_forward_op.register_autograd(_gradient, setup_context=_save_for_backward)
+
+
+def _cut(x: Tensor, head_dim: int) -> Tensor:
+    return x if x.shape[3] == head_dim else x[..., :head_dim].contiguous()
+
+
+def _on_device(x: Tensor):
+    """Triton launches on the current device, which need not be the tensor's."""
+    return torch.cuda.device(x.device) if x.is_cuda else torch.no_grad()
