@@ -29,7 +29,7 @@ def add_bench_command(commands) -> None:
         "goes on where it stopped.",
     )
     bench.add_argument("text", metavar="TEXT", nargs="?", help="the mask, in the mask language")
-    bench.add_argument("--paper", metavar="NAMES", help=f"the paper's masks: all, or some of {','.join(PAPER_MASKS)}")
+    bench.add_argument("--paper", metavar="NAMES", help=f"the paper's masks: all, or some of {', '.join(PAPER_MASKS)}")
     bench.add_argument("--seqlen", type=int, metavar="N", help="query rows Sq")
     bench.add_argument("--seqlen-k", type=int, metavar="M", help="key columns Sk (default: as many as rows)")
     bench.add_argument("--batch", type=int, default=1, metavar="B", help="default 1")
@@ -38,7 +38,7 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--head-dim", type=int, default=128, metavar="D", help="default 128")
     bench.add_argument("--dtype", choices=list(DTYPES), default="bfloat16", help="default bfloat16")
     bench.add_argument("--passes", default=",".join(PASSES), help="forward, backward, or both (the default)")
-    bench.add_argument("--providers", metavar="NAMES", help=f"default {','.join(DEFAULT_PROVIDERS)}")
+    bench.add_argument("--providers", metavar="NAMES", help=f"default {', '.join(DEFAULT_PROVIDERS)}")
     bench.add_argument("--all-providers", action="store_true",
                        help="with --paper: dense masks and ceilings beside every mask; their times hardly depend on "
                        f"it, so the default times them beside {DENSE_MASK} only")  # fmt: skip

@@ -226,7 +226,7 @@ class CaseRun:
         prepared, facts = contender.prepared, contender.facts
         facts["mask_bytes"] = prepared.mask_bytes
         if prepared.fresh_call is not None:
-            fresh = [contender.with_call(prepared.fresh_call()) for _ in range(4)]
+            fresh = [contender.with_call(prepared.fresh_call()) for _ in range(6)]
             whole = _Contender.training if "backward" in self.case.passes else _Contender.inference
             facts["mask_bytes"] = mask.nbytes + kept_bytes(lambda: whole(fresh[0]))
             anew = min(host_ms(lambda: whole(other)) for other in fresh[1:])

@@ -93,12 +93,8 @@ def run(monkeypatch, case, *providers, excluded=()):
 
 
 CASE = BenchCase("causal_document(20, 30, 14)", 64, heads=4, kv_heads=2, head_dim=16, dtype="bfloat16", batch=2)
-needs_reference = pytest.mark.skipif(
-    not __import__("importlib.util").util.find_spec("flashmask_core.reference"), reason="no reference yet"
-)
 
 
-@needs_reference
 def test_right_providers_in_both_layouts_pass(monkeypatch, on_cpu):
     rows, steps = run(monkeypatch, CASE, stand_in("one"), stand_in("two", layout="bhsd"))
     assert [(r.provider, r.direction, r.status, r.check) for r in rows] == [
@@ -122,7 +118,6 @@ def test_right_providers_in_both_layouts_pass(monkeypatch, on_cpu):
     assert timed == ["one", "two", "two", "one", "one", "two"], "the order rotates"
 
 
-@needs_reference
 @pytest.mark.parametrize(
     "change, words",
     [
@@ -136,7 +131,6 @@ def test_a_wrong_provider_is_marked_and_timed(monkeypatch, on_cpu, change, words
     assert rows[2].check == "passed"
 
 
-@needs_reference
 def test_a_ceiling_counts_its_own_flops_and_is_not_checked(monkeypatch, on_cpu):
     rows, _ = run(monkeypatch, CASE, stand_in("ceiling", computes="full"))
     assert rows[0].check == "not run: computes another mask" and rows[0].errors is None
@@ -182,7 +176,6 @@ def test_a_broken_context_ends_the_process(monkeypatch, on_cpu):
         run(monkeypatch, replace(CASE, check=False), stand_in("bad", breaks))
 
 
-@needs_reference
 def test_long_sequences_are_compared_in_sampled_strips(monkeypatch):
     monkeypatch.setattr(correctness, "STRIP_PAIRS", 64 * 4)
     monkeypatch.setattr(correctness, "MAX_STRIPS", 5)
