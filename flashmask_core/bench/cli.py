@@ -118,7 +118,7 @@ def _tiles(arguments) -> int:
     for rule in RULES:
         numbers = "".join(f"{count:>14,}" for count in counts[rule].values())
         print(f"{rule:<7}{numbers}{maps[rule].rho.item():>10.4f}")
-    print("\nexact judges every pair; paper is equation 4: minimum and maximum of each interval alone. rho = EMPTY/all.")
+    print("\nexact judges every pair; paper is equation 4: min and max of each interval alone. rho = EMPTY / all.")
     print(f"vectors {mask.nbytes:,} bytes; dense mask {dense:,} bytes")
     return 0
 

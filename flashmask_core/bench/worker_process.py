@@ -53,7 +53,7 @@ def visit_worker(
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            start_new_session=True, env=_worker_environment(job.kind),
+            start_new_session=True, env=worker_environment(job.kind),
         )  # fmt: skip
         lines: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=_feed, args=(process.stdin, dumps(job.to_json())), daemon=True).start()
@@ -180,7 +180,8 @@ def _death(return_code: int, log) -> str:
     return f"the worker process ended with exit code {return_code}" + (f": {tail[-1][:500]}" if tail else "")
 
 
-def _worker_environment(kind: str) -> dict[str, str]:
+def worker_environment(kind: str) -> dict[str, str]:
+    """This process's environment, made fit for a job of a kind."""
     root = str(Path(__file__).resolve().parents[2])
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
     env.pop("TRITON_INTERPRET", None)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import flashmask_core as fm
+from flashmask_core.bench import worker_process
 from flashmask_core.bench.config import BenchJob, check_cases
 from flashmask_core.bench.runner import WORKER_COMMAND, BenchRunner
 
@@ -24,7 +25,13 @@ def test_check_runs_our_kernel_in_the_interpreter():
     ]
     assert {row.backend for row in view.rows} == {"triton (interpreter)"}
     assert view.where.device == "CPU, Triton interpreter" and view.where.torch_version
-    assert "TRITON_INTERPRET" not in os.environ
+
+
+def test_only_a_check_runs_in_the_interpreter(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert "TRITON_INTERPRET" not in worker_process.worker_environment("bench")
+    monkeypatch.delenv("TRITON_INTERPRET")
+    assert worker_process.worker_environment("check")["TRITON_INTERPRET"] == "1"
 
 
 def test_the_worker_ends_when_its_parent_is_gone():
