@@ -1,0 +1,35 @@
+"""Shared by all tests: the Triton interpreter where there is no GPU, and a tolerance that is measured, not guessed."""
+
+import os
+
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is decorated, so before the kernels are imported
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def pytest_collection_modifyitems(items):
+    if not torch.cuda.is_available():
+        for item in items:
+            if "gpu" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA GPU"))
+
+
+@pytest.fixture
+def device():
+    return DEVICE
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """torch.empty hands out NaN (floats) or a huge number (integers): an element nothing wrote fails loudly."""
+    plain = torch.empty
+
+    def empty(*args, **kwargs):
+        x = plain(*args, **kwargs)
+        return x.fill_(float("nan") if x.is_floating_point() else 2**30)
+
+    monkeypatch.setattr(torch, "empty", empty)
