@@ -111,9 +111,7 @@ def open_screen() -> Screen:
         screen, problems = Screen.from_query(query)
         st.session_state.screen, st.session_state.link_problems = screen, problems
         st.session_state.published = query
-        _seed_widgets(screen, overwrite=True)
-    else:
-        _seed_widgets(st.session_state.screen, overwrite=False)
+    _seed_widgets(st.session_state.screen)
     return st.session_state.screen
 
 
@@ -137,7 +135,7 @@ def change(**values) -> None:
     if screen.at and not (screen.at[0] < screen.seqlen_q and screen.at[1] < screen.keys):
         screen = replace(screen, at=None)
     st.session_state.screen, st.session_state.link_problems = screen, []
-    _seed_widgets(screen, overwrite=True)
+    _seed_widgets(screen)
 
 
 def publish() -> None:
@@ -153,10 +151,11 @@ def undo_text() -> None:
     if st.session_state.get("texts"):
         text = st.session_state.texts.pop()
         st.session_state.screen = replace(st.session_state.screen, mask=text)
-        _seed_widgets(st.session_state.screen, overwrite=True)
+        _seed_widgets(st.session_state.screen)
 
 
-def _seed_widgets(screen: Screen, *, overwrite: bool) -> None:
+def _seed_widgets(screen: Screen) -> None:
+    """Give the widgets their values; on every run, since a widget of another page with the same key is forgotten."""
     for key, value in {
         "w_mask": screen.mask,
         "w_n": screen.seqlen_q,
@@ -165,8 +164,7 @@ def _seed_widgets(screen: Screen, *, overwrite: bool) -> None:
         "w_rule": screen.rule,
         "w_heads": screen.heads,
     }.items():
-        if overwrite or key not in st.session_state:
-            st.session_state[key] = value
+        st.session_state[key] = value
 
 
 def collect() -> None:

@@ -18,7 +18,7 @@ PALETTE = {
     "empty": ("#EDEDED", "#262B33"),
     "partial": ("#DDAA33", "#B8651B"),
     "full": ("#004488", "#9CD3F5"),
-    "lower": ("#C2410C", "#FB923C"),
+    "lower": ("#B93C0A", "#FB923C"),
     "upper": ("#0F766E", "#2DD4BF"),
     "select": ("#DB2777", "#F472B6"),
 }

@@ -1,0 +1,111 @@
+"""Drives the canvas of a page and reads back what it says."""
+
+import json
+from urllib.parse import urlencode, urlsplit
+from zlib import crc32
+
+# Streamlit itself looks for its endpoints below a page's path before it finds them at the root.
+_OWN_NOISE = "_stcore"
+
+_ROOT = """(() => [...document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector(".fm-canvas")).find(Boolean))()"""
+
+
+class Screen:
+    """One tab of the app."""
+
+    def __init__(self, page, address: str):
+        self.page, self.address, self.errors, self.foreign = page, address, [], []
+        page.on("console", lambda m: m.type == "error" and _OWN_NOISE not in str(m.location) and self.errors.append(m.text))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._note_request)
+
+    def _note_request(self, request):
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
+            self.foreign.append(request.url)
+
+    def open(self, path: str = "", **query):
+        """Go to a page; on the Compose page, wait until the canvas shows its mask."""
+        self.page.goto(f"{self.address}/{path}?{urlencode(query)}")
+        if not path:
+            self.settled()
+        return self
+
+    def go(self, **query):
+        """Move to another screen of the Compose page without loading it again, as the Back button does."""
+        self.page.evaluate(
+            "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }", urlencode(query)
+        )
+        n = query["n"]
+        shown = f"{n}x{query.get('nk', n)}::{crc32(query['mask'].encode()):08x}"
+        self.page.wait_for_function(f"(id) => {_ROOT}?.dataset.ready === id", arg=shown, timeout=30_000)
+        self.settled()
+        return self
+
+    def settled(self):
+        """Wait until the canvas is there and no script runs."""
+        self.page.wait_for_selector(".fm-canvas[data-ready]", timeout=30_000)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=30_000)
+        self.frames()
+
+    def frames(self, count: int = 3):
+        """Let the canvas draw."""
+        self.page.evaluate(
+            "(n) => new Promise((done) => { const f = () => (n-- ? requestAnimationFrame(f) : done()); f(); })", count
+        )
+
+    def told(self, name: str):
+        """A data attribute of the canvas, as JSON."""
+        return json.loads(self.page.evaluate(f"{_ROOT}.dataset.{name}"))
+
+    def word(self, name: str) -> str:
+        return self.page.evaluate(f"{_ROOT}.dataset.{name}")
+
+    def box(self, side: str = "matrix") -> dict:
+        self.page.locator(f".pane[data-side={side}] canvas.over").scroll_into_view_if_needed()
+        return self.page.locator(f".pane[data-side={side}] canvas.over").bounding_box()
+
+    def point(self, fx: float, fy: float, side: str = "matrix") -> dict:
+        """Move the pointer to a place of a pane, given as fractions; what the canvas then says."""
+        box = self.box(side)
+        self.page.mouse.move(box["x"] + fx * box["width"], box["y"] + fy * box["height"])
+        self.frames()
+        return self.told("says")
+
+    def sweep(self, places: list[tuple[float, float, str]]) -> list[dict]:
+        """What the canvas says, and its line of text, with the pointer at each (fx, fy, side) in turn."""
+        return self.page.evaluate(
+            f"""async (places) => {{
+                const root = {_ROOT}, out = [];
+                for (const [fx, fy, side] of places) {{
+                    const canvas = root.querySelector(`.pane[data-side=${{side}}] canvas.over`), box = canvas.getBoundingClientRect();
+                    canvas.dispatchEvent(new PointerEvent("pointermove", {{
+                        clientX: box.left + fx * box.width, clientY: box.top + fy * box.height }}));
+                    await new Promise(requestAnimationFrame);
+                    await new Promise(requestAnimationFrame);
+                    out.push({{ ...JSON.parse(root.dataset.says), line: root.querySelector(".readout").innerText }});
+                }}
+                return out;
+            }}""",
+            places,
+        )
+
+    def keys(self, *names: str):
+        self.page.locator(".pane[data-side=matrix] canvas.over").focus()
+        for name in names:
+            self.page.keyboard.press(name)
+        self.page.wait_for_timeout(150)  # the view comes to rest and is drawn exactly
+        self.frames()
+
+    def pixel(self, fx: float, fy: float, side: str = "matrix", reach: int = 0) -> list[list[int]]:
+        """Colours of the drawing at a place, `reach` pixels around it too."""
+        return self.page.evaluate(
+            f"""([fx, fy, side, reach]) => {{
+                const c = {_ROOT}.querySelector(`.pane[data-side=${{side}}] canvas.base`);
+                const x = Math.floor(fx * c.width), y = Math.floor(fy * c.height), n = 2 * reach + 1;
+                const d = c.getContext("2d").getImageData(x - reach, y - reach, n, n).data, out = [];
+                for (let i = 0; i < d.length; i += 4) out.push([d[i], d[i + 1], d[i + 2]]);
+                return out;
+            }}""",
+            [fx, fy, side, reach],
+        )

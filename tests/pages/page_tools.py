@@ -1,0 +1,8 @@
+"""What the tests of the pages share."""
+
+from streamlit.testing.v1 import AppTest
+
+
+def html_of(app: AppTest) -> str:
+    """All the HTML that the page shows, its style sheet left out."""
+    return "\n".join(e.proto.body for e in app.get("html") if not e.proto.body.startswith("<style>"))

@@ -1,0 +1,107 @@
+"""A screen is its URL: there and back, damaged links, switches of pages, undo."""
+
+import pytest
+
+from pages.ui.state import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
+
+from page_tools import html_of
+
+SCREENS = [
+    Screen(),
+    Screen(mask="causal", seqlen_q=384, block_m=64, block_n=64),
+    Screen(mask="document(3, 4) | ~causal", seqlen_q=7, seqlen_k=9, rule="paper", heads=6, at=(6, 8)),
+    Screen(mask="causal & (q - k < 5) # + % é", seqlen_q=2**20, block_m=1, block_n=2**20, at=(0, 0)),
+]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_there_and_back(screen):
+    assert Screen.from_query(screen.to_query()) == (screen, [])
+
+
+def test_the_first_screen_needs_no_parameters():
+    assert Screen().to_query() == {}
+    assert Screen.from_query({}) == (Screen(), [])
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"n": "-3"}, ["n"]),
+        ({"n": "9" * 30, "nk": "x"}, ["n", "nk"]),
+        ({"tile": "128x"}, ["tile"]),
+        ({"tile": "0x64", "rule": "best"}, ["tile", "rule"]),
+        ({"at": "9000,1"}, ["at"]),
+        ({"heads": "1.5"}, ["heads"]),
+        ({"mask": "  "}, []),
+        ({"unknown": "1"}, []),
+    ],
+)
+def test_damaged_links_give_the_nearest_valid_screen(query, names):
+    screen, problems = Screen.from_query(query)
+    assert screen == Screen()
+    assert [problem.split("=")[0] for problem in problems] == names
+
+
+def test_a_text_too_long_for_a_link_stays_out_of_it():
+    assert "mask" not in Screen(mask="causal & (" + "q + " * MAX_LINK + "1 > k)").to_query()
+
+
+@pytest.mark.parametrize(
+    ("text", "tile"),
+    [("128 × 64", (128, 64)), ("96x32", (96, 32)), (" 7 * 9 ", (7, 9)), ("64", (64, 64)), ("", None), ("ax3", None),
+     ("0x3", None), ("3x9999999", None)],
+)  # fmt: skip
+def test_tiles_may_be_typed(text, tile):
+    assert parse_tile(text) == tile
+
+
+def link_of(app):
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def test_widgets_write_the_link(open_app):
+    app = open_app()
+    assert dict(app.query_params) == {}
+    app.number_input(key="w_n").set_value(384).run()
+    app.text_input(key="w_mask").set_value("sliding_window(37)").run()
+    app.selectbox(key="w_tile").set_value("64 × 64").run()
+    app.selectbox(key="w_rule").set_value("paper").run()
+    assert link_of(app) == {
+        "mask": "sliding_window(37)", "n": "384", "tile": "64x64", "rule": "paper"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["compose", "measure"])
+def test_a_link_fills_the_widgets(open_app, page):
+    app = open_app(page, mask="sliding_window(37)", n=384, nk=400, tile="64x64", rule="paper", heads=6)
+    assert app.text_input(key="w_mask").value == "sliding_window(37)"
+    assert (app.number_input(key="w_n").value, app.number_input(key="w_nk").value) == (384, 400)
+    assert (app.selectbox(key="w_tile").value, app.selectbox(key="w_rule").value) == ("64 × 64", "paper")
+    assert app.number_input(key="w_heads").value == 6
+
+
+def test_a_damaged_link_says_so_once(open_app):
+    app = open_app(n="many", tile="64x64")
+    assert "nearest valid screen" in app.warning[0].value and "n='many'" in app.warning[0].value
+    assert app.session_state["screen"] == Screen(block_m=64, block_n=64)
+    app.text_input(key="w_mask").set_value("causal").run()
+    assert not app.warning
+
+
+def test_undo_brings_back_the_text(open_app):
+    app = open_app()
+    app.text_input(key="w_mask").set_value("causal").run()
+    app.text_input(key="w_mask").set_value("full").run()
+    app.button(key="undo_text").click().run()
+    assert app.text_input(key="w_mask").value == "causal"
+    app.button(key="undo_text").click().run()
+    assert app.text_input(key="w_mask").value == DEFAULT_TEXT
+    assert "fm-error" not in html_of(app)
+
+
+def test_two_tabs_do_not_touch_each_other(open_app):
+    first, second = open_app(mask="causal", n=64), open_app(mask="full", n=65)
+    first.number_input(key="w_n").set_value(66).run()
+    second.run()
+    assert second.session_state["screen"] == Screen(mask="full", seqlen_q=65)
