@@ -23,8 +23,6 @@ bar.chips(screen)
 built, error = bar.built_or_error(screen)
 if error is not None:
     built = bar.explain(error, screen, built)
-if built is None:
-    st.stop()
 
 
 @st.fragment
@@ -39,11 +37,11 @@ def canvas_and_cards() -> None:
         st.html(cards.memory_card(built))
         measured = recorded.card(built, screen)
         st.html(measured or cards.work_card(built, screen.heads))
+    if built.notes:
+        st.html(cards.notes_html(built.notes))
     if is_drawn():
         numbers.panel(built, spot(built, state.current()))
     state.publish()
 
 
 canvas_and_cards()
-if built.notes:
-    st.html(cards.notes_html(built.notes))

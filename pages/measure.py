@@ -11,13 +11,11 @@ screen = state.current()
 st.title("Measure", anchor=False)
 st.html('<p class="fm-sub">The same mask, live on the GPU of this machine, in a process of its own: one job at a time, '
         "and an out-of-memory ends a job, not the app.</p>")  # fmt: skip
-bar.mask_bar(screen)
+bar.mask_bar(screen, heads=False)
 bar.chips(screen)
 built, error = bar.built_or_error(screen)
 if error is not None:
     built = bar.explain(error, screen, built)
-if built is None:
-    st.stop()
 
 gpu = jobs.device()
 kept = {"persist_state": "session"}
@@ -67,8 +65,10 @@ def run_here() -> None:
 
 def no_gpu() -> None:
     """Why nothing can be timed here, and what can be done instead."""
-    st.info(f"Nothing can be timed on this machine: {gpu}. Below are results recorded on an H200, and a check of the "
-            "kernel that needs no GPU.", icon=":material/memory_alt:")  # fmt: skip
+    below = "a check of the kernel that needs no GPU"
+    if recorded.cases():
+        below = f"results recorded on a GPU, and {below}"
+    st.info(f"Nothing can be timed on this machine: {gpu}. Below: {below}.", icon=":material/memory_alt:")
     left, right = st.columns([5, 1.4], vertical_alignment="center")
     with left:
         st.markdown("**Check the kernel here.** The Triton kernel itself runs through its interpreter on the first 256 × 256 "

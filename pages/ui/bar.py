@@ -15,8 +15,11 @@ from .build import Built, built, fitted
 _TILES = ["64 × 64", "128 × 64", "64 × 128", "128 × 128", "256 × 128", "128 × 256", "256 × 256"]
 
 
-def mask_bar(screen: state.Screen, *, action=None) -> None:
-    """Inputs of the screen in one row; `action` draws the page's main button in the last place."""
+def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
+    """Inputs of the screen in one row; `action` draws the page's main button in the last place.
+
+    heads=False leaves the number of heads to the page.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="mask_bar"):
         st.text_input("Mask", key="w_mask", on_change=state.collect, placeholder="causal & document(512, 512)",
                       help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.")  # fmt: skip
@@ -31,10 +34,13 @@ def mask_bar(screen: state.Screen, *, action=None) -> None:
         with st.popover("More", width=92):
             st.number_input("Keys Sk, if not N", 1, state.MAX_LENGTH, value=None, step=1, key="w_nk", on_change=state.collect,
                             placeholder="as many as N", help="Causal and every pattern then align bottom-right.")  # fmt: skip
-            st.number_input("Query heads H", 1, 1024, step=1, key="w_heads", on_change=state.collect)
+            if heads:
+                st.number_input("Query heads H", 1, 1024, step=1, key="w_heads", on_change=state.collect)
         copy_link.button()
         if action:
             action()
+    if len(screen.mask) > state.MAX_LINK:
+        st.caption(f"This text has {len(screen.mask):,} characters, too many for a link; a copied link leaves it out.")
 
 
 def chips(screen: state.Screen) -> None:
@@ -56,7 +62,8 @@ def _take_preset() -> None:
 
 
 def _pattern_picker(screen: state.Screen) -> None:
-    name = st.selectbox("Pattern", list(PATTERNS), key="w_pattern", persist_state="session")
+    names = list(PATTERNS)
+    name = st.selectbox("Pattern", names, names.index("sliding_window"), key="w_pattern", persist_state="session")
     pattern = PATTERNS[name]
     st.caption(f"{pattern.about} Visible: `{pattern.rule}`")
     typed = []
@@ -71,18 +78,20 @@ def _pattern_picker(screen: state.Screen) -> None:
     st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
 
 
-def built_or_error(screen: state.Screen) -> tuple[Built | None, Exception | None]:
-    """(the mask of the screen, None), or (the last one that could be made in this tab, what is wrong)."""
+def built_or_error(screen: state.Screen) -> tuple[Built, Exception | None]:
+    """(the mask of the screen, None), or (the last one that could be made in this tab, what is wrong).
+
+    A tab whose first text is wrong gets plain causal.
+    """
     try:
         result = built(screen.mask, screen.seqlen_q, screen.keys)
     except (ValueError, TypeError, MemoryError) as error:
-        last = st.session_state.get("last_valid")
-        return (built(*last) if last else None), error
+        return built(*st.session_state.get("last_valid", ("causal", screen.seqlen_q, screen.keys))), error
     st.session_state.last_valid = (screen.mask, screen.seqlen_q, screen.keys)
     return result, None
 
 
-def explain(error: Exception, screen: state.Screen, shown: Built | None) -> Built | None:
+def explain(error: Exception, screen: state.Screen, shown: Built) -> Built:
     """One message under the bar: where in the text, what is wrong, and the way out.
 
     Returns what the page should draw: a nearest mask that fits if one was chosen, else `shown`.
@@ -96,9 +105,7 @@ def explain(error: Exception, screen: state.Screen, shown: Built | None) -> Buil
         piece = "".join(" " if c.isspace() else c for c in screen.mask[start : position + 60])
         pointed = f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
     message = escape((str(error) or type(error).__name__).splitlines()[0])
-    still = ""
-    if shown is not None:
-        still = f"<br><small>Shown below, as before: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
+    still = f"<br><small>Drawn below instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
     st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
     return shown
 

@@ -78,6 +78,6 @@ def flops_text(count: int) -> str:
     return f"{count:,} FLOP"
 
 
-def notes_html(notes: list[str]) -> str:
+def notes_html(notes: tuple[str, ...]) -> str:
     """Remarks about the mask as one quiet paragraph."""
     return f'<p class="fm-sub">{" · ".join(escape(note) for note in notes)}</p>' if notes else ""

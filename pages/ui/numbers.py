@@ -36,7 +36,7 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
     pages = -(-seqlen_k // _PAGE)
     page = column // _PAGE
     if pages > 1:
-        page = st.number_input(f"Page of {pages:,}, {_PAGE} columns each", 1, pages, page + 1, key=f"page_{page}_{pages}") - 1
+        page = st.number_input(f"Page of {pages:,}, {_PAGE} columns each", 1, pages, page + 1, key=f"page_{page}_{pages}", width=260) - 1
     rows = slice(page * _PAGE, min(seqlen_k, (page + 1) * _PAGE))
     data = {"key": np.arange(rows.start, rows.stop), **{name.upper(): v[rows] for name, v in vectors.items()}}
     st.dataframe(data, hide_index=True, height=280, width="stretch")

@@ -49,7 +49,7 @@ def _strain(error) -> float:
 
 
 def table_rows(rows) -> list[dict]:
-    """What the table shows, one dict a row; None where nothing was measured."""
+    """What the table shows, one dict a row; None where nothing was measured, and no column that is empty all through."""
     ours = {r.direction: r.median_ms for r in rows if r.provider.startswith("flashmask") and r.median_ms}
     shown = []
     for row in rows:
@@ -57,6 +57,7 @@ def table_rows(rows) -> list[dict]:
         shown.append({
             "Engine": label(row),
             "Pass": row.direction,
+            "Dtype": row.dtype,
             "Outcome": row.status if row.status != "ok" else row.check or "ok",
             "Computes": row.computes or "",
             "Time, ms": row.median_ms,
@@ -69,7 +70,10 @@ def table_rows(rows) -> list[dict]:
             "Largest error": worst_error(row),
             "Reason": row.reason or row.detail or "",
         })  # fmt: skip
-    return shown
+    said = [name for name in shown[0] if any(line[name] not in (None, "") for line in shown)] if shown else []
+    if len({row.dtype for row in rows}) < 2:
+        said = [name for name in said if name != "Dtype"]
+    return [{name: line[name] for name in said} for line in shown]
 
 
 def table(rows) -> None:
@@ -78,8 +82,8 @@ def table(rows) -> None:
         "Time, ms": "%.3f", "× FlashMask": "%.2f", "TFLOP/s (1-ρ)": "%.1f", "TFLOP/s (pairs)": "%.1f",
         "Mask building, ms": "%.3f",
     }  # fmt: skip
-    config = {name: st.column_config.NumberColumn(format=form) for name, form in numbers.items()}
     shown = table_rows(rows)
+    config = {name: st.column_config.NumberColumn(format=form) for name, form in numbers.items() if shown and name in shown[0]}
     st.dataframe(shown, hide_index=True, width="stretch", column_config=config, height=min(36 * (len(shown) + 1) + 3, 760),
                  placeholder="–")  # fmt: skip
 
@@ -90,6 +94,9 @@ def show(rows, *, key: str) -> None:
     if timed:
         st.plotly_chart(time_bars(timed, theme.colors()), width="stretch", key=f"bars_{key}", config={"displaylogo": False})
     table(rows)
+    if not timed:
+        st.caption("An error is allowed twice what plain torch makes in the same dtype.")
+        return
     st.caption(
         "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ) with ρ of 128 × 128 tiles, the paper's figure. TFLOP/s (pairs): 4·D for each "
         "visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the same dtype. "

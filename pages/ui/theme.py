@@ -41,6 +41,7 @@ CARD_CSS = """
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
 .fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
   color: var(--fm-text); font-size: 13.5px; }
+.fm-error small { color: var(--fm-dim); }
 .fm-error pre { margin: 0 0 4px; padding: 0; background: none; font: 13px/1.35 ui-monospace, Menlo, Consolas, monospace;
   white-space: pre; overflow-x: auto; color: var(--fm-text); }
 .fm-error pre i { color: var(--fm-lower); font-style: normal; font-weight: 700; }

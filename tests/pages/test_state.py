@@ -78,7 +78,8 @@ def test_a_link_fills_the_widgets(open_app, page):
     assert app.text_input(key="w_mask").value == "sliding_window(37)"
     assert (app.number_input(key="w_n").value, app.number_input(key="w_nk").value) == (384, 400)
     assert (app.selectbox(key="w_tile").value, app.selectbox(key="w_rule").value) == ("64 × 64", "paper")
-    assert app.number_input(key="w_heads").value == 6
+    if page == "compose":
+        assert app.number_input(key="w_heads").value == 6
 
 
 def test_a_damaged_link_says_so_once(open_app):

@@ -1,0 +1,99 @@
+"""The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
+
+import pytest
+
+from flashmask_core.bench.result import BenchRow, DeviceInfo
+from flashmask_core.bench.runner import JobView
+
+WHERE = DeviceInfo("NVIDIA Test", torch_version="2.11.0", triton_version="3.6.0", commit="0123456789")
+
+
+class Runner:
+    """Takes jobs and lets the test say how they are."""
+
+    def __init__(self):
+        self.jobs, self.state, self.rows, self.reason, self.cancelled = [], "running", (), None, []
+
+    def submit(self, job):
+        self.jobs.append(job)
+        return f"job-{len(self.jobs)}"
+
+    def view(self, job_id):
+        job = self.jobs[int(job_id.split("-")[1]) - 1]
+        return JobView(job_id, job, self.state, 0 if self.state == "running" else None, 0.4, "compiling", self.rows,
+                       self.reason, 1.0, WHERE)  # fmt: skip
+
+    def cancel(self, job_id):
+        self.cancelled.append(job_id)
+        self.state = "cancelled"
+
+
+@pytest.fixture
+def runner(monkeypatch):
+    runner = Runner()
+    monkeypatch.setattr("pages.ui.jobs.device", lambda: WHERE)
+    monkeypatch.setattr("pages.ui.jobs.get_runner", lambda: runner)
+    return runner
+
+
+def press(app, label):
+    next(button for button in app.button if button.label == label).click().run()
+    assert not app.exception
+
+
+def row(case, provider, direction, **values):
+    return BenchRow.of_case(case, provider, direction, where=WHERE, date_utc="2026-01-02T03:04:05+00:00", **values)
+
+
+def test_run_takes_the_numbers_of_the_screen(open_app, runner):
+    app = open_app("measure", mask="sliding_window(37)", n=384, heads=6)
+    assert not app.exception and any("NVIDIA Test" in caption.value for caption in app.caption)
+    app.number_input(key="m_kv").set_value(2).run()
+    app.number_input(key="m_batch").set_value(3).run()
+    app.selectbox(key="m_dim").set_value(64).run()
+    app.selectbox(key="m_dtype").set_value("float16").run()
+    app.multiselect(key="m_engines").set_value(["flashmask", "flex"]).run()
+    press(app, "Run")
+    case = runner.jobs[0].cases[0]
+    assert (case.mask, case.seqlen_q, case.batch, case.heads, case.kv_heads, case.head_dim) == ("sliding_window(37)", 384, 3, 6, 2, 64)
+    assert (case.dtype, case.passes, case.providers) == ("float16", ("forward", "backward"), ("flashmask", "flex"))
+
+
+def test_a_job_shows_progress_and_can_be_cancelled(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    press(app, "Run")
+    assert next(button for button in app.button if button.label == "Run").disabled
+    press(app, "Cancel")
+    assert runner.cancelled == ["job-1"]
+    assert any("Cancelled" in info.value for info in app.info)
+
+
+def test_rows_stay_with_their_reasons(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    press(app, "Run")
+    case = runner.jobs[0].cases[0]
+    runner.state, runner.reason = "failed", "the worker was killed"
+    runner.rows = (
+        row(case, "flashmask", "forward", median_ms=1.0, lower_quartile_ms=0.9, upper_quartile_ms=1.1, check="passed"),
+        row(case, "sdpa_dense_cudnn", "forward", status="failed", reason="out of memory"),
+    )
+    app.run()
+    assert not app.exception
+    assert "the worker was killed" in app.error[0].value
+    table = app.dataframe[0].value
+    assert list(table["Outcome"]) == ["passed", "failed"] and table["Reason"][1] == "out of memory"
+    assert any("2026-01-02 03:04:05 UTC" in caption.value for caption in app.caption)
+
+
+def test_a_shape_that_cannot_be_is_one_message(open_app, runner):
+    app = open_app("measure", mask="causal", n=384, heads=6)
+    app.number_input(key="m_kv").set_value(4).run()
+    assert not app.exception and "kv_heads" in app.error[0].value
+    assert not [button for button in app.button if button.label == "Run"]
+
+
+def test_settings_survive_a_wrong_mask(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    app.number_input(key="m_batch").set_value(5).run()
+    app.text_input(key="w_mask").set_value("causal &").run()
+    assert not app.exception and app.number_input(key="m_batch").value == 5
