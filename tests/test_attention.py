@@ -251,19 +251,19 @@ def test_compiles_without_a_graph_break(warm, device):
 
 
 def test_operator_is_well_formed(device):
-    from flashmask_core import attention
+    from flashmask_core.kernels import portable
     from flashmask_core.kernels.configs import kernel_configs
 
     mask = fm.mask("causal", 40).to(device)
     q, k, v, _ = inputs(1, 40, 40, 1, 1, 16, torch.float32, device)
-    configs = kernel_configs(16, torch.float32, device)
-    vectors = attention._padded(mask)
+    configs = kernel_configs(16, torch.float32, device, causal=True, bounds=1)
+    vectors = portable._padded(mask)
     plan = [
-        *attention._runs(mask, vectors, configs.forward, False),
-        *attention._runs(mask, vectors, configs.dkdv, True),
-        *attention._runs(mask, vectors, configs.dq, False),
+        *portable._runs(mask, vectors, configs.forward, False),
+        *portable._runs(mask, vectors, configs.dkdv, True),
+        *portable._runs(mask, vectors, configs.dq, False),
     ]
-    torch.library.opcheck(attention._forward_op, (q, k, v, vectors, plan, True, 1, 0.25))
+    torch.library.opcheck(portable._forward_op, (q, k, v, vectors, plan, True, 1, 0.25))
 
 
 @pytest.mark.gpu

@@ -6,7 +6,7 @@ Other GPUs are compiled for, not timed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import triton
@@ -24,51 +24,72 @@ class BlockConfig:
 @dataclass(frozen=True)
 class KernelConfigs:
     forward: BlockConfig
-    forward_four: BlockConfig  # forward when a PARTIAL tile reads all four vectors
     dkdv: BlockConfig  # the owner of a column tile walks row tiles
     dq: BlockConfig
 
 
-_LARGE = {  # 227 KB of shared memory: H100, H200, B200
-    64: KernelConfigs(
-        forward=BlockConfig(64, 128, 4, 2, 168),  # three programs a multiprocessor hide each other's softmax
-        forward_four=BlockConfig(64, 128, 4, 2, 168),
-        dkdv=BlockConfig(64, 64, 4, 2, 168),  # three programs, 1.1x two at 255 registers
-        dq=BlockConfig(64, 64, 4, 2, 168),
+def _same(config: BlockConfig) -> KernelConfigs:
+    return KernelConfigs(config, config, config)
+
+
+# Head dim -> packing -> configuration. Packings: "causal", "two" (lts, ute) and "four" (all vectors).
+_Table = dict[int, dict[str, KernelConfigs]]
+
+
+def _any_packing(configs: KernelConfigs, **others: KernelConfigs) -> dict[str, KernelConfigs]:
+    return {packing: others.get(packing, configs) for packing in ("causal", "two", "four")}
+
+
+_ROWS_128 = KernelConfigs(
+    forward=BlockConfig(64, 128, 4, 1, 168),  # three programs a multiprocessor; they, not a pipeline, hide the loads
+    dkdv=BlockConfig(64, 64, 4, 2),  # two programs, 1.1x one of 128 columns
+    dq=BlockConfig(64, 64, 4, 2, 168),
+)
+_LARGE: _Table = {  # 227 KB of shared memory: H100, H200, B200
+    64: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(64, 128, 4, 2, 168),  # three programs hide each other's softmax
+            dkdv=BlockConfig(64, 64, 4, 2, 168),  # three programs, 1.1x two at 255 registers
+            dq=BlockConfig(64, 64, 4, 2, 168),
+        )
     ),
-    128: KernelConfigs(
-        forward=BlockConfig(64, 128, 4, 1, 168),  # three programs; their number, not a pipeline, hides the loads
-        forward_four=BlockConfig(128, 64, 8, 2, 128),  # the row above would spill 300 bytes; 1.15x faster
-        dkdv=BlockConfig(64, 64, 4, 2),  # two programs, 1.1x one of 128 columns
-        dq=BlockConfig(128, 64, 8, 3),
+    128: _any_packing(
+        _ROWS_128,
+        # 128 rows a tile are 1.1x faster where most tiles are FULL; documents lose 4 %.
+        two=replace(_ROWS_128, dq=BlockConfig(128, 64, 8, 3)),
+        # With four vectors the three programs would spill 300 bytes.
+        four=replace(_ROWS_128, forward=BlockConfig(128, 64, 8, 2, 128)),
     ),
-    256: KernelConfigs(
-        forward=BlockConfig(128, 64, 8, 2),
-        forward_four=BlockConfig(128, 64, 8, 2),
-        dkdv=BlockConfig(64, 64, 8, 2),
-        dq=BlockConfig(64, 64, 8, 2),
+    256: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(128, 64, 8, 2), dkdv=BlockConfig(64, 64, 8, 2), dq=BlockConfig(64, 64, 8, 2)
+        )
     ),
 }
-_SMALL = {  # 99 KB and more: A100, RTX 30, 40 and 50
-    64: KernelConfigs(
-        BlockConfig(64, 64, 4, 2), BlockConfig(64, 64, 4, 2), BlockConfig(64, 64, 4, 2), BlockConfig(64, 64, 4, 2)
+_SMALL: _Table = {  # 99 KB and more: A100, RTX 30, 40 and 50
+    64: _any_packing(_same(BlockConfig(64, 64, 4, 2))),
+    128: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(64, 64, 4, 2), dkdv=BlockConfig(32, 64, 4, 2), dq=BlockConfig(64, 32, 4, 2)
+        )
     ),
-    128: KernelConfigs(
-        BlockConfig(64, 64, 4, 2), BlockConfig(64, 64, 4, 2), BlockConfig(32, 64, 4, 2), BlockConfig(64, 32, 4, 2)
-    ),
-    256: KernelConfigs(
-        BlockConfig(64, 32, 8, 1), BlockConfig(64, 32, 8, 1), BlockConfig(32, 32, 8, 1), BlockConfig(32, 32, 8, 1)
+    256: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(64, 32, 8, 1), dkdv=BlockConfig(32, 32, 8, 1), dq=BlockConfig(32, 32, 8, 1)
+        )
     ),
 }
-_FP32 = {  # exact products without tensor cores (no TF32): small tiles, to stay in registers
-    64: KernelConfigs(
-        BlockConfig(64, 32, 4, 2), BlockConfig(64, 32, 4, 2), BlockConfig(32, 32, 4, 2), BlockConfig(32, 32, 4, 2)
+_FP32: _Table = {  # exact products without tensor cores (no TF32): small tiles, to stay in registers
+    64: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(64, 32, 4, 2), dkdv=BlockConfig(32, 32, 4, 2), dq=BlockConfig(32, 32, 4, 2)
+        )
     ),
-    128: KernelConfigs(
-        BlockConfig(32, 32, 4, 1), BlockConfig(32, 32, 4, 1), BlockConfig(32, 32, 4, 1), BlockConfig(32, 32, 4, 1)
-    ),
-    256: KernelConfigs(
-        BlockConfig(32, 16, 4, 1), BlockConfig(32, 16, 4, 1), BlockConfig(16, 16, 4, 1), BlockConfig(16, 16, 4, 1)
+    128: _any_packing(_same(BlockConfig(32, 32, 4, 1))),
+    256: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(32, 16, 4, 1), dkdv=BlockConfig(16, 16, 4, 1), dq=BlockConfig(16, 16, 4, 1)
+        )
     ),
 }
 _LARGE_BYTES = 227 * 1024
@@ -79,8 +100,10 @@ def head_block(head_dim: int) -> int:
     return max(16, triton.next_power_of_2(head_dim))
 
 
-def kernel_configs(head_dim: int, dtype: torch.dtype, device: torch.device) -> KernelConfigs:
-    """The configuration of the smallest row that holds head_dim (at most 256)."""
+def kernel_configs(
+    head_dim: int, dtype: torch.dtype, device: torch.device, *, causal: bool, bounds: int
+) -> KernelConfigs:
+    """The configuration of the smallest row that holds head_dim (at most 256), for a mask of that packing."""
     if dtype == torch.float32:
         table = _FP32
     elif device.type == "cuda":
@@ -88,9 +111,9 @@ def kernel_configs(head_dim: int, dtype: torch.dtype, device: torch.device) -> K
         table = _LARGE if shared >= _LARGE_BYTES else _SMALL
     else:
         table = _SMALL
-    return table[max(64, head_block(head_dim))]
+    return table[max(64, head_block(head_dim))]["causal" if causal else "two" if bounds == 2 else "four"]
 
 
-def all_configs() -> dict[str, dict[int, KernelConfigs]]:
-    """Every configuration by table and head dim, for tests that compile them without a GPU."""
+def all_configs() -> dict[str, _Table]:
+    """Every configuration, by table, head dim and packing: for tests that compile them without a GPU."""
     return {"large": _LARGE, "small": _SMALL, "fp32": _FP32}

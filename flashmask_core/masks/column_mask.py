@@ -50,8 +50,6 @@ class ColumnMask:
         self.causal, self.bounds = bool(causal), int(bounds)
         self._cache: dict = {}  # tile metadata, by (what, block sizes)
 
-    # ---- shape and place -------------------------------------------------------------------------------------
-
     @property
     def batch(self) -> int:
         return self.lts.shape[0]
@@ -90,8 +88,6 @@ class ColumnMask:
             f"ColumnMask(B={self.batch}, Hm={self.heads}, Sq={self.seqlen_q}, Sk={self.seqlen_k}, "
             f"causal={self.causal}, bounds={self.bounds}, device={self.device})"
         )
-
-    # ---- startend_row_indices --------------------------------------------------------------------------------
 
     @classmethod
     def from_startend_row_indices(cls, indices, *, causal: bool, seqlen_q: int | None = None) -> "ColumnMask":
@@ -143,8 +139,6 @@ class ColumnMask:
                 self if same else ColumnMask(*vectors, seqlen_q=self.seqlen_q, causal=causal, bounds=bounds)
             )
         return self._cache["canonical"]
-
-    # ---- runs and dense --------------------------------------------------------------------------------------
 
     @classmethod
     def from_runs(cls, runs: MaskedRuns) -> "ColumnMask":

@@ -1,0 +1,146 @@
+"""The portable kernels as registered operators: metadata kept with its mask, fake kernels, the gradient.
+
+`torch.compile(fullgraph=True)` sees three opaque operators (flashmask::tile_runs, flashmask::forward and
+flashmask::backward) and plain tensor operations between them; nothing reads a tensor on the host.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..masks.column_mask import ColumnMask
+from ..tiles.tile_runs import MAX_RUNS, TileRuns, build_tile_runs, padded_vectors
+from . import launch
+from .configs import kernel_configs
+
+
+def attend(q, k, v, mask: ColumnMask, scale: float) -> tuple[Tensor, Tensor]:
+    """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of checked arguments, differentiable."""
+    if scale < 0:  # the running maximum wants a positive scale
+        return attend(-q, k, v, mask, -scale)
+    configs = kernel_configs(q.shape[3], q.dtype, q.device, causal=mask.causal, bounds=mask.bounds)
+    vectors = _padded(mask)
+    plan = list(_runs(mask, vectors, configs.forward, False))
+    needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if needs_grad:
+        plan += [*_runs(mask, vectors, configs.dkdv, True), *_runs(mask, vectors, configs.dq, False)]
+    # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.
+    return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30)
+
+
+def _padded(mask: ColumnMask) -> list[Tensor]:
+    return _kept(mask, "padded", lambda: list(padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)))
+
+
+def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:
+    return _kept(
+        mask,
+        (config.block_m, config.block_n, column_lines),
+        lambda: _tile_runs_op(
+            vectors, mask.seqlen_q, mask.seqlen_k, mask.causal, mask.bounds, config.block_m, config.block_n, column_lines
+        ),
+    )
+
+
+def _kept(mask: ColumnMask, key, build):
+    """Tile metadata is cached with its mask; a graph that is being traced uses what is there and adds nothing."""
+    if key in mask._cache:
+        return mask._cache[key]
+    value = build()
+    if not torch.compiler.is_compiling():
+        mask._cache[key] = value
+    return value
+
+
+@torch.library.custom_op("flashmask::tile_runs", mutates_args=())
+def _tile_runs_op(vectors: list[Tensor], seqlen_q: int, seqlen_k: int, causal: bool, bounds: int, block_m: int,
+                  block_n: int, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    with _on_device(vectors[0]):
+        tiles = build_tile_runs(
+            vectors, seqlen_q=seqlen_q, seqlen_k=seqlen_k, causal=causal, bounds=bounds, block_m=block_m,
+            block_n=block_n, column_lines=column_lines,
+        )  # fmt: skip
+    return tiles.runs, tiles.counts, tiles.order
+
+
+@_tile_runs_op.register_fake
+def _(vectors, seqlen_q, seqlen_k, causal, bounds, block_m, block_n, column_lines):
+    planes = vectors[0].shape[0] * vectors[0].shape[1]
+    length, block = (seqlen_k, block_n) if column_lines else (seqlen_q, block_m)
+    lines = (length + block - 1) // block
+    new = lambda *shape: vectors[0].new_empty(shape, dtype=torch.int32)  # noqa: E731
+    return new(planes, lines, MAX_RUNS, 2), new(planes, lines, 2), new(planes, lines)
+
+
+@torch.library.custom_op("flashmask::forward", mutates_args=())
+def _forward_op(q: Tensor, k: Tensor, v: Tensor, vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
+                scale: float) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for forward and, where a gradient is wanted, for dkdv and dq behind them."""
+    batch, seqlen_q, heads, head_dim = q.shape
+    if q.numel() == 0 or k.numel() == 0:
+        lse = torch.full((batch, heads, seqlen_q), float("-inf"), dtype=torch.float32, device=q.device)
+        return torch.zeros_like(q, memory_format=torch.contiguous_format), lse
+    configs = kernel_configs(head_dim, q.dtype, q.device, causal=causal, bounds=bounds)
+    with _on_device(q):
+        out, lse = launch.forward(
+            q, k, v, vectors, TileRuns(*plan[:3]), causal=causal, bounds=bounds, scale=scale,
+            config=configs.forward,
+        )  # fmt: skip
+    return _cut(out, head_dim), lse
+
+
+@_forward_op.register_fake
+def _(q, k, v, vectors, plan, causal, bounds, scale):
+    batch, seqlen_q, heads, head_dim = q.shape
+    return q.new_empty(batch, seqlen_q, heads, head_dim), q.new_empty(batch, heads, seqlen_q, dtype=torch.float32)
+
+
+@torch.library.custom_op("flashmask::backward", mutates_args=())
+def _backward_op(dout: Tensor, dlse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
+                 vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
+                 scale: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for dkdv and for dq."""
+    if q.numel() == 0 or k.numel() == 0:
+        return tuple(torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    configs = kernel_configs(q.shape[3], q.dtype, q.device, causal=causal, bounds=bounds)
+    with _on_device(q):
+        grads = launch.backward(
+            dout, dlse, q, k, v, out, lse, vectors, TileRuns(*plan[3:]), TileRuns(*plan[:3]), causal=causal,
+            bounds=bounds, scale=scale, configs=configs,
+        )  # fmt: skip
+    return tuple(_cut(grad, q.shape[3]) for grad in grads)
+
+
+@_backward_op.register_fake
+def _(dout, dlse, q, k, v, out, lse, vectors, plan, causal, bounds, scale):
+    return tuple(x.new_empty(x.shape) for x in (q, k, v))
+
+
+def _save_for_backward(ctx, inputs, output):
+    q, k, v, vectors, plan, ctx.causal, ctx.bounds, ctx.scale = inputs
+    ctx.num_plan = len(plan)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, *output, *vectors, *plan[3:])
+
+
+def _gradient(ctx, dout, dlse):
+    nothing = ([None] * 4, [None] * ctx.num_plan, None, None, None)
+    if dout is None and dlse is None:
+        return None, None, None, *nothing
+    q, k, v, out, lse, *rest = ctx.saved_tensors
+    dout = torch.zeros_like(out) if dout is None else dout
+    grads = _backward_op(dout, dlse, q, k, v, out, lse, rest[:4], rest[4:], ctx.causal, ctx.bounds, ctx.scale)
+    return *grads, *nothing
+
+
+_forward_op.register_autograd(_gradient, setup_context=_save_for_backward)
+
+
+def _cut(x: Tensor, head_dim: int) -> Tensor:
+    return x if x.shape[3] == head_dim else x[..., :head_dim].contiguous()
+
+
+def _on_device(x: Tensor):
+    """Triton launches on the current device, which need not be the tensor's."""
+    return torch.cuda.device(x.device) if x.is_cuda else torch.no_grad()
