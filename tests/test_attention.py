@@ -252,18 +252,26 @@ def test_compiles_without_a_graph_break(warm, device):
 
 def test_operator_is_well_formed(device):
     from flashmask_core.kernels import portable
-    from flashmask_core.kernels.configs import kernel_configs
 
     mask = fm.mask("causal", 40).to(device)
     q, k, v, _ = inputs(1, 40, 40, 1, 1, 16, torch.float32, device)
-    configs = kernel_configs(16, torch.float32, device, causal=True, bounds=1)
-    vectors = portable._padded(mask)
-    plan = [
-        *portable._runs(mask, vectors, configs.forward, False),
-        *portable._runs(mask, vectors, configs.dkdv, True),
-        *portable._runs(mask, vectors, configs.dq, False),
-    ]
+    vectors, plan = portable.prepare(mask, 16, torch.float32, True)
     torch.library.opcheck(portable._forward_op, (q, k, v, vectors, plan, True, 1, 0.25))
+
+
+def test_a_mask_first_used_in_inference_mode_can_be_trained_with(device):
+    q, k, v, dout = inputs(1, 20, 20, 1, 1, 16, torch.float32, device)
+    with torch.inference_mode():
+        mask = fm.ColumnMask.from_startend_row_indices(
+            torch.arange(1, 21, dtype=torch.int32, device=device)[None, None, :, None], causal=True
+        )
+        fm.flashmask_attention(q, k, v, mask, backend="triton")
+        fm.flashmask_attention(q, k, v, causal=True, backend="triton")
+    for masks in (mask, None):
+        call = lambda q, k, v: fm.flashmask_attention(  # noqa: E731
+            q, k, v, masks, causal=masks is None, return_lse=True, backend="triton"  # noqa: B023
+        )
+        results(call, q, k, v, dout)
 
 
 @pytest.mark.gpu

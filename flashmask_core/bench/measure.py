@@ -62,15 +62,6 @@ def peak_bytes(call: Callable[[], object]) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def kept_bytes(call: Callable[[], object]) -> int:
-    """Bytes still allocated after a call whose result is dropped: what it cached."""
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    call()
-    torch.cuda.synchronize()
-    return max(0, torch.cuda.memory_allocated() - before)
-
-
 def flops(case: BenchCase, share: float, direction: str) -> float:
     """FLOPs of a pass that does `share` of all pairs: 1 - rho for the paper's figure, the density for the exact one."""
     forward = 4.0 * case.batch * case.heads * case.seqlen_q * case.seqlen_k * case.head_dim * share

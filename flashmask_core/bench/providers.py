@@ -25,16 +25,14 @@ class Prepared:
     """A provider ready for one case.
 
     call: (q, k, v) -> out, in the provider's layout; backend: the kernel behind it; mask_bytes: what it keeps on the
-    device for the mask, None if only a call can tell; build_mask: makes the mask's form anew from the vectors, to be
-    timed; fresh_call: for a provider that makes it in its first call, a call that has not been made yet.
+    device for the mask; build_mask: makes the mask's form anew, to be timed.
     """
 
     call: Callable
     backend: str
-    mask_bytes: int | None = 0
+    mask_bytes: int = 0
     build_mask: Callable[[], object] | None = None
     detail: str | None = None
-    fresh_call: Callable[[], Callable] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,17 +61,20 @@ class Provider:
 
 def _flashmask(backend: str | None, case: BenchCase, mask: ColumnMask) -> Prepared:
     from ..attention import flashmask_attention
+    from ..kernels import portable
 
     backend = backend or next(name for name, reason in _our_backends().items() if reason is None)
 
-    def call_with(mask):
-        return lambda q, k, v: flashmask_attention(q, k, v, mask, backend=backend)
+    def build_mask():
+        anew = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
+        return portable.prepare(anew, case.head_dim, dtype, "backward" in case.passes)
 
-    def fresh_call():
-        again = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
-        return call_with(again)
-
-    return Prepared(call_with(mask), backend, mask_bytes=None, fresh_call=fresh_call)
+    dtype = getattr(torch, case.dtype)
+    metadata = {x.data_ptr(): x.nbytes for tensors in build_mask() for x in tensors}
+    vectors = {x.data_ptr() for x in mask.vectors}
+    mask_bytes = mask.nbytes + sum(size for at, size in metadata.items() if at not in vectors)
+    call = lambda q, k, v: flashmask_attention(q, k, v, mask, backend=backend)  # noqa: E731
+    return Prepared(call, backend, mask_bytes, build_mask)
 
 
 OUR_BACKENDS = ("hopper", "triton")  # on a GPU "auto" takes the first one that is available

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -21,7 +21,7 @@ from .config import DTYPES, BenchCase
 from .correctness import Reference, compare, make_reference, verdict
 from .environment import utc_now
 from .estimate import too_large
-from .measure import Quartiles, host_ms, kept_bytes, peak_bytes, tflops, times_ms
+from .measure import Quartiles, host_ms, peak_bytes, tflops, times_ms
 from .providers import PROVIDERS, Prepared, Provider
 from .result import BenchRow, DeviceInfo, Errors
 
@@ -85,10 +85,6 @@ class _Contender:
 
     def training(self) -> tuple[torch.Tensor, ...]:
         return self.gradients(self.forward(), self.inputs[3])
-
-    def with_call(self, call: Callable) -> "_Contender":
-        """The same with another call: one that has to find out about its mask first."""
-        return replace(self, prepared=replace(self.prepared, call=call))
 
 
 class CaseRun:
@@ -225,15 +221,8 @@ class CaseRun:
         """Memory of the calls and of the mask, and what it takes to make the mask's form anew."""
         prepared, facts = contender.prepared, contender.facts
         facts["mask_bytes"] = prepared.mask_bytes
-        if prepared.fresh_call is not None:
-            fresh = [contender.with_call(prepared.fresh_call()) for _ in range(6)]
-            whole = _Contender.training if "backward" in self.case.passes else _Contender.inference
-            facts["mask_bytes"] = mask.nbytes + kept_bytes(lambda: whole(fresh[0]))
-            anew = min(host_ms(lambda: whole(other)) for other in fresh[1:])
-            again = min(host_ms(lambda: whole(contender)) for _ in fresh[1:])
-            facts["mask_build_ms"] = max(0.0, anew - again)
-        elif prepared.build_mask is not None:
-            facts["mask_build_ms"] = min(host_ms(prepared.build_mask) for _ in range(2))
+        if prepared.build_mask is not None:
+            facts["mask_build_ms"] = min(host_ms(prepared.build_mask) for _ in range(3))
         peaks = {"forward": contender.inference, "backward": contender.training}
         for direction in self.case.passes:
             contender.peak_memory_bytes[direction] = facts["mask_bytes"] + peak_bytes(peaks[direction])

@@ -19,21 +19,27 @@ def attend(q, k, v, mask: ColumnMask, scale: float) -> tuple[Tensor, Tensor]:
     """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of checked arguments, differentiable."""
     if scale < 0:  # the running maximum wants a positive scale
         return attend(-q, k, v, mask, -scale)
-    configs = kernel_configs(q.shape[3], q.dtype, q.device, causal=mask.causal, bounds=mask.bounds)
-    vectors = _padded(mask)
-    plan = list(_runs(mask, vectors, configs.forward, False))
     needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    if needs_grad:
-        plan += [*_runs(mask, vectors, configs.dkdv, True), *_runs(mask, vectors, configs.dq, False)]
+    vectors, plan = prepare(mask, q.shape[3], q.dtype, needs_grad)
     # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.
     return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30)
 
 
-def _padded(mask: ColumnMask) -> list[Tensor]:
-    return _kept(mask, "padded", lambda: list(padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)))
+def prepare(mask: ColumnMask, head_dim: int, dtype: torch.dtype, needs_grad: bool) -> tuple[list[Tensor], list[Tensor]]:
+    """What the kernels read of a mask: (padded vectors, tensors of TileRuns for forward and, if needed, backward).
+
+    Built on the mask's device on first use and kept with the mask, for every layer and step that shares it.
+    """
+    configs = kernel_configs(head_dim, dtype, mask.device, causal=mask.causal, bounds=mask.bounds)
+    pad = lambda: padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)  # noqa: E731
+    vectors = _kept(mask, "padded", pad)
+    plan = [*_runs(mask, vectors, configs.forward, False)]
+    if needs_grad:
+        plan += [*_runs(mask, vectors, configs.dkdv, True), *_runs(mask, vectors, configs.dq, False)]
+    return vectors, plan
 
 
-def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> list[Tensor]:
     return _kept(
         mask,
         (config.block_m, config.block_n, column_lines),
@@ -43,14 +49,15 @@ def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> tuple[Tensor
     )
 
 
-def _kept(mask: ColumnMask, key, build):
+def _kept(mask: ColumnMask, key, build) -> list[Tensor]:
     """Tile metadata is cached with its mask; a graph that is being traced uses what is there and adds nothing."""
     if key in mask._cache:
         return mask._cache[key]
-    value = build()
-    if not torch.compiler.is_compiling():
-        mask._cache[key] = value
-    return value
+    if torch.compiler.is_compiling():
+        return list(build())
+    with torch.inference_mode(False):  # a tensor made in inference mode could not be saved for a later backward
+        mask._cache[key] = [x.clone() if x.is_inference() else x for x in build()]
+    return mask._cache[key]
 
 
 @torch.library.custom_op("flashmask::tile_runs", mutates_args=())
