@@ -9,8 +9,10 @@ from pages.ui.picture import is_drawn, picture, spot
 screen = state.current()
 
 st.title("Compose a mask", anchor=False)
-st.html('<p class="fm-sub">Left, who may attend to whom: N × N cells. Right, the same mask as FlashMask stores it: '
-        "up to four row numbers a key column.</p>")  # fmt: skip
+st.html(
+    '<p class="fm-sub">Left, who may attend to whom: N × N cells. Right, the same mask as FlashMask stores it: '
+    "up to four row numbers a key column.</p>"
+)
 
 
 def run_button() -> None:

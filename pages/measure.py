@@ -9,8 +9,10 @@ from pages.ui import bar, jobs, recorded, results, state
 screen = state.current()
 
 st.title("Measure", anchor=False)
-st.html('<p class="fm-sub">The same mask, live on the GPU of this machine, in a process of its own: one job at a time, '
-        "and an out-of-memory ends a job, not the app.</p>")  # fmt: skip
+st.html(
+    '<p class="fm-sub">The same mask, live on the GPU of this machine, in a process of its own: one job at a time, '
+    "and an out-of-memory ends a job, not the app.</p>"
+)
 bar.mask_bar(screen, heads=False)
 bar.chips(screen)
 built, error = bar.built_or_error(screen)
@@ -32,13 +34,22 @@ def settings() -> dict:
         dtype = st.selectbox("Dtype", list(DTYPES), key="m_dtype", width=130, **kept)
         passes = st.pills("Passes", PASSES, selection_mode="multi", default=PASSES, key="m_passes", **kept)
     names = st.multiselect(
-        "Engines", list(PROVIDERS), default=list(DEFAULT_PROVIDERS), key="m_engines",
-        format_func=lambda name: PROVIDERS[name].label, **kept,
-    )  # fmt: skip
+        "Engines",
+        list(PROVIDERS),
+        default=list(DEFAULT_PROVIDERS),
+        key="m_engines",
+        format_func=lambda name: PROVIDERS[name].label,
+        **kept,
+    )
     return {
-        "batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "dtype": dtype,
-        "passes": tuple(p for p in PASSES if p in passes), "providers": tuple(names),
-    }  # fmt: skip
+        "batch": batch,
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "dtype": dtype,
+        "passes": tuple(p for p in PASSES if p in passes),
+        "providers": tuple(names),
+    }
 
 
 def case_of(values: dict) -> BenchCase:
@@ -57,9 +68,13 @@ def run_here() -> None:
         st.error(str(problem))
         return
     st.button(
-        "Run", type="primary", disabled=jobs.busy("bench"), width=148, on_click=jobs.start,
+        "Run",
+        type="primary",
+        disabled=jobs.busy("bench"),
+        width=148,
+        on_click=jobs.start,
         args=("bench", BenchJob("bench", (case,), title=f"{built.text[:60]}, N = {built.seqlen_q:,}")),
-    )  # fmt: skip
+    )
     jobs.show("bench")
 
 
@@ -71,12 +86,19 @@ def no_gpu() -> None:
     st.info(f"Nothing can be timed on this machine: {gpu}. Below: {below}.", icon=":material/memory_alt:")
     left, right = st.columns([5, 1.4], vertical_alignment="center")
     with left:
-        st.markdown("**Check the kernel here.** The Triton kernel itself runs through its interpreter on the first 256 × 256 "
-                    "tokens of this mask, forward and backward, and is compared with the reference.")  # fmt: skip
+        st.markdown(
+            "**Check the kernel here.** The Triton kernel itself runs through its interpreter on the first 256 × 256 "
+            "tokens of this mask, forward and backward, and is compared with the reference."
+        )
     with right:
         job = BenchJob("check", check_cases(built.mask, built.text[:80]), title="Kernel check, interpreter")
-        st.button("Check the kernel here", disabled=jobs.busy("check"), width="stretch", on_click=jobs.start,
-                  args=("check", job))  # fmt: skip
+        st.button(
+            "Check the kernel here",
+            disabled=jobs.busy("check"),
+            width="stretch",
+            on_click=jobs.start,
+            args=("check", job),
+        )
     jobs.show("check")
 
 

@@ -21,19 +21,46 @@ def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
     heads=False leaves the number of heads to the page.
     """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="mask_bar"):
-        st.text_input("Mask", key="w_mask", on_change=state.collect, placeholder="causal & document(512, 512)",
-                      help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.")  # fmt: skip
+        st.text_input(
+            "Mask",
+            key="w_mask",
+            on_change=state.collect,
+            placeholder="causal & document(512, 512)",
+            help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.",
+        )
         st.number_input("Tokens N", 1, state.MAX_LENGTH, step=1, key="w_n", on_change=state.collect, width=118)
         tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
-        st.selectbox("Tile", tiles, key="w_tile", on_change=state.collect, accept_new_options=True, width=134,
-                     help="Query rows × key columns; any two numbers may be typed.")  # fmt: skip
-        st.selectbox("Skip rule", list(state.RULES), key="w_rule", on_change=state.collect, width=150,
-                     format_func=state.RULES.__getitem__,
-                     help="exact: a tile is skipped if no pair in it is visible. paper: equation 4, the minimum and "
-                     "maximum of each interval alone.")  # fmt: skip
+        st.selectbox(
+            "Tile",
+            tiles,
+            key="w_tile",
+            on_change=state.collect,
+            accept_new_options=True,
+            width=134,
+            help="Query rows × key columns; any two numbers may be typed.",
+        )
+        st.selectbox(
+            "Skip rule",
+            list(state.RULES),
+            key="w_rule",
+            on_change=state.collect,
+            width=150,
+            format_func=state.RULES.__getitem__,
+            help="exact: a tile is skipped if no pair in it is visible. paper: equation 4, the minimum and "
+            "maximum of each interval alone.",
+        )
         with st.popover("More", width=92):
-            st.number_input("Keys Sk, if not N", 1, state.MAX_LENGTH, value=None, step=1, key="w_nk", on_change=state.collect,
-                            placeholder="as many as N", help="Causal and every pattern then align bottom-right.")  # fmt: skip
+            st.number_input(
+                "Keys Sk, if not N",
+                1,
+                state.MAX_LENGTH,
+                value=None,
+                step=1,
+                key="w_nk",
+                on_change=state.collect,
+                placeholder="as many as N",
+                help="Causal and every pattern then align bottom-right.",
+            )
             if heads:
                 st.number_input("Query heads H", 1, 1024, step=1, key="w_heads", on_change=state.collect)
         copy_link.button()
@@ -47,12 +74,23 @@ def chips(screen: state.Screen) -> None:
     """Preset masks, the pattern picker, and undo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="chips"):
         st.session_state["w_preset"] = presets.matching(screen.mask, screen.keys)
-        st.pills("Presets", list(presets.PRESETS), key="w_preset", label_visibility="collapsed", on_change=_take_preset,
-                 width="stretch")  # fmt: skip
+        st.pills(
+            "Presets",
+            list(presets.PRESETS),
+            key="w_preset",
+            label_visibility="collapsed",
+            on_change=_take_preset,
+            width="stretch",
+        )
         with st.popover("Add pattern", width=132):
             _pattern_picker(screen)
-        st.button(":material/undo:", on_click=state.undo_text, disabled=not st.session_state.get("texts"), key="undo_text",
-                  help="Bring back the mask text before the last change")  # fmt: skip
+        st.button(
+            ":material/undo:",
+            on_click=state.undo_text,
+            disabled=not st.session_state.get("texts"),
+            key="undo_text",
+            help="Bring back the mask text before the last change",
+        )
 
 
 def _take_preset() -> None:
@@ -71,8 +109,9 @@ def _pattern_picker(screen: state.Screen) -> None:
         typed.append(st.text_input(f"{parameter.name}: {parameter.about}", text, key=f"w_arg_{name}_{parameter.name}"))
     term = f"{name}({', '.join(t.strip() for t in typed if t.strip())})" if typed else name
     operators = {"&": "and, &", "|": "or, |", "=": "replace"}
-    how = st.segmented_control("Join it to the text by", list(operators), default="&", format_func=operators.__getitem__,
-                               key="w_join")  # fmt: skip
+    how = st.segmented_control(
+        "Join it to the text by", list(operators), default="&", format_func=operators.__getitem__, key="w_join"
+    )
     st.code(term, language=None, wrap_lines=True)
     text = presets.joined(screen.mask, how or "&", term)
     st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
@@ -103,7 +142,9 @@ def explain(error: Exception, screen: state.Screen, shown: Built) -> Built:
     if position is not None:
         start = max(0, position - 60)
         piece = "".join(" " if c.isspace() else c for c in screen.mask[start : position + 60])
-        pointed = f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
+        pointed = (
+            f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
+        )
     message = escape((str(error) or type(error).__name__).splitlines()[0])
     still = f"<br><small>Drawn below instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
     st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
@@ -117,13 +158,19 @@ def _offer_fits(error: fm.NotRepresentableError, screen: state.Screen) -> Built:
     many = len(error.columns)
     st.html(
         f'<div class="fm-error" role="alert">This mask does not fit FlashMask: {many:,} column{"s" * (many != 1)} '
-        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. Drawn below is the nearest mask "
-        f"that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
+        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. Drawn below is the nearest "
+        f"mask that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
     )
     choices = {
         "narrower": f"hides {fit.narrower_pairs:,} pairs more",
         "wider": f"shows {fit.wider_pairs:,} pairs more",
     }
-    how = st.segmented_control("Nearest mask that", list(choices), default="narrower", format_func=choices.__getitem__,
-                               key="w_fit", persist_state="session")  # fmt: skip
+    how = st.segmented_control(
+        "Nearest mask that",
+        list(choices),
+        default="narrower",
+        format_func=choices.__getitem__,
+        key="w_fit",
+        persist_state="session",
+    )
     return built(screen.mask, screen.seqlen_q, screen.keys, how or "narrower")

@@ -10,7 +10,8 @@ _HTML = '<button type="button">Copy link</button><span role="status" aria-live="
 
 _CSS = """
 button { width: 100%; height: 2.5rem; border: 1px solid var(--st-border-color); border-radius: 8px; cursor: pointer;
-  background: var(--st-background-color); color: var(--st-text-color); font: inherit; font-size: 14px; white-space: nowrap; }
+  background: var(--st-background-color); color: var(--st-text-color); font: inherit; font-size: 14px;
+  white-space: nowrap; }
 button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
 button:focus-visible { outline: 2px solid var(--st-primary-color); }
 span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

@@ -31,10 +31,18 @@ def vector_curves(vectors: dict[str, np.ndarray], seqlen_q: int, colors: dict, c
     for name, values in vectors.items():
         x, y = thinned(values)
         figure.add_scatter(
-            x=x, y=y, name=name.upper(), mode="lines",
-            line={"shape": "hv", "dash": DASHES[name], "color": colors["lower" if name[0] == "l" else "upper"], "width": 1.8},
+            x=x,
+            y=y,
+            name=name.upper(),
+            mode="lines",
+            line={
+                "shape": "hv",
+                "dash": DASHES[name],
+                "color": colors["lower" if name[0] == "l" else "upper"],
+                "width": 1.8,
+            },
             hovertemplate="column %{x}: row %{y}",
-        )  # fmt: skip
+        )
     figure.add_vline(column, line={"color": colors["select"], "dash": "dash", "width": 1.2})
     figure.update_xaxes(title="key column")
     figure.update_yaxes(title="row", range=[seqlen_q * 1.02, -seqlen_q * 0.02])
@@ -43,13 +51,23 @@ def vector_curves(vectors: dict[str, np.ndarray], seqlen_q: int, colors: dict, c
 
 def styled(figure: go.Figure, colors: dict, height: int) -> go.Figure:
     """Our look: no ground of its own, thin grid, legend on top."""
-    axis = {"gridcolor": colors["line"], "zerolinecolor": colors["line"], "linecolor": colors["line"], "color": colors["dim"]}
+    axis = {
+        "gridcolor": colors["line"],
+        "zerolinecolor": colors["line"],
+        "linecolor": colors["line"],
+        "color": colors["dim"],
+    }
     figure.update_layout(
-        height=height, margin={"l": 10, "r": 10, "t": 30, "b": 10}, paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)", font={"color": colors["text"], "size": 12}, hovermode="x",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, modebar={"bgcolor": "rgba(0,0,0,0)"},
+        height=height,
+        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": colors["text"], "size": 12},
+        hovermode="x",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        modebar={"bgcolor": "rgba(0,0,0,0)"},
         bargap=0.25,
-    )  # fmt: skip
+    )
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
     return figure

@@ -19,10 +19,13 @@ _PAGE_CSS = """
 [data-testid="stSidebarUserContent"] { padding: 0 0 2rem; }
 [data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
 [data-testid="stButtonGroup"] button p { font-size: 12.5px; }
+[data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 4px 8px; white-space: nowrap; }
 @media (max-width: 640px) {
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
-  .st-key-mask_bar > div:has([data-testid="stTextInput"]) { flex-basis: 100%; }
+  .st-key-mask_bar > div { flex-grow: 1; }
+  .st-key-mask_bar > div:has([data-testid="stTextInput"]),
+  .st-key-chips > div:has([data-testid="stButtonGroup"]) { flex-basis: 100%; }
   .st-key-mask_bar > div:has([data-testid="stButton"]) { flex-grow: 1; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
 }
@@ -36,8 +39,9 @@ def around(page, pages) -> None:
     if st.session_state.link_problems:
         st.warning(
             "Part of this link could not be read, so the nearest valid screen is shown: "
-            + "; ".join(st.session_state.link_problems) + "."
-        )  # fmt: skip
+            + "; ".join(st.session_state.link_problems)
+            + "."
+        )
     with st.sidebar:
         st.html('<div class="fm-brand">FlashMask explorer</div>')
         for target in pages:

@@ -25,7 +25,9 @@ def panel(built: Built, at: tuple[int, int]) -> None:
         figure = figures.vector_curves(vectors, built.seqlen_q, theme.colors(), column)
         st.plotly_chart(figure, width="stretch", key="curves", config={"displaylogo": False})
         if built.seqlen_k > figures.MAX_POINTS:
-            st.caption("Thinned: every bucket of columns keeps its smallest and its largest number, so no step is lost.")
+            st.caption(
+                "Thinned: every bucket of columns keeps its smallest and its largest number, so no step is lost."
+            )
     with table:
         _table(vectors, built.seqlen_k, column)
     with files:
@@ -36,7 +38,12 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
     pages = -(-seqlen_k // _PAGE)
     page = column // _PAGE
     if pages > 1:
-        page = st.number_input(f"Page of {pages:,}, {_PAGE} columns each", 1, pages, page + 1, key=f"page_{page}_{pages}", width=260) - 1
+        page = (
+            st.number_input(
+                f"Page of {pages:,}, {_PAGE} columns each", 1, pages, page + 1, key=f"page_{page}_{pages}", width=260
+            )
+            - 1
+        )
     rows = slice(page * _PAGE, min(seqlen_k, (page + 1) * _PAGE))
     data = {"key": np.arange(rows.start, rows.stop), **{name.upper(): v[rows] for name, v in vectors.items()}}
     st.dataframe(data, hide_index=True, height=280, width="stretch")
@@ -51,10 +58,17 @@ def _files(built: Built, names: tuple[str, ...]) -> None:
     stem = f"startend_row_indices_causal_{str(causal).lower()}"
     left, right, _ = st.columns([1, 1, 3])
     with left:
-        st.download_button("Download .npy", lambda: _npy(indices.numpy()), f"{stem}.npy", on_click="ignore", width="stretch")
+        st.download_button(
+            "Download .npy", lambda: _npy(indices.numpy()), f"{stem}.npy", on_click="ignore", width="stretch"
+        )
     with right:
-        st.download_button("Download .csv", lambda: _csv(indices.numpy(), names, causal, built.seqlen_q), f"{stem}.csv",
-                           on_click="ignore", width="stretch")  # fmt: skip
+        st.download_button(
+            "Download .csv",
+            lambda: _csv(indices.numpy(), names, causal, built.seqlen_q),
+            f"{stem}.csv",
+            on_click="ignore",
+            width="stretch",
+        )
 
 
 def _npy(indices: np.ndarray) -> bytes:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from . import canvas, state
-from .build import Built, tile_counts
+from .build import Built
 
 _KEY = "canvas"
 
 
 def picture(built: Built, screen: state.Screen) -> None:
     """Draw the mask; a click on it becomes the screen's selection."""
-    counts = tile_counts(*built.source, screen.block_m, screen.block_n, screen.rule)
     data = canvas.payload(
         built.mask,
         identity=built.identity,
         block=(screen.block_m, screen.block_n),
         rule=screen.rule,
-        counts=[counts.empty, counts.partial, counts.full],
+        density=built.pairs / (built.seqlen_q * built.seqlen_k),
         selection=spot(built, screen),
         drawn=is_drawn(),
     )
@@ -39,7 +38,9 @@ def spot(built: Built, screen: state.Screen) -> tuple[int, int]:
     if screen.at:
         return screen.at
     column = int(0.39 * built.seqlen_k)
-    hidden = sorted((int(a[0, 0, column]), int(b[0, 0, column])) for a, b in (built.mask.vectors[:2], built.mask.vectors[2:]))
+    hidden = sorted(
+        (int(a[0, 0, column]), int(b[0, 0, column])) for a, b in (built.mask.vectors[:2], built.mask.vectors[2:])
+    )
     edges = [0, *(v for run in hidden for v in run if run[0] < run[1]), built.seqlen_q]
     first, last = max(zip(edges[::2], edges[1::2]), key=lambda run: run[1] - run[0])
     return min(built.seqlen_q - 1, max(0, first + int(0.8 * (last - first)))), column

@@ -41,7 +41,13 @@ def nearest(built: Built, screen: state.Screen) -> tuple[list[BenchRow], bool] |
         row = _best(rows, "flashmask", "forward")
         same = (row.seqlen_q, row.seqlen_k) == (built.seqlen_q, built.seqlen_k) and _canonical(row.mask) == text
         unlike = abs((row.rho or 0) - rho) * 8 + abs(log2(row.seqlen_k / built.seqlen_k))
-        return not (same and not built.variant), unlike, row.dtype != "bfloat16", row.head_dim != 128, abs(row.heads - screen.heads)
+        return (
+            not (same and not built.variant),
+            unlike,
+            row.dtype != "bfloat16",
+            row.head_dim != 128,
+            abs(row.heads - screen.heads),
+        )
 
     rows = min(timed, key=distance)
     return rows, not distance(rows)[0]
@@ -98,8 +104,13 @@ def card(built: Built, screen: state.Screen) -> str:
     if not same:
         name = ours.mask_name or ours.mask[:60]
         foot = f"This mask was not recorded; the nearest is <b>{escape(name)}</b>, N {ours.seqlen_q:,}. {foot}"
-    return cards.card(f"On an {escape(device)}, measured" if device.startswith("H") else f"On {escape(device)}, measured", big,
-                      body, small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}", foot=foot)  # fmt: skip
+    return cards.card(
+        f"On an {escape(device)}, measured" if device.startswith("H") else f"On {escape(device)}, measured",
+        big,
+        body,
+        small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}",
+        foot=foot,
+    )
 
 
 def section(built: Built, screen: state.Screen) -> None:
@@ -111,8 +122,9 @@ def section(built: Built, screen: state.Screen) -> None:
     everything = list(cases().values())
     st.subheader("Recorded results", anchor=False)
     index = everything.index(rows)
-    chosen = st.selectbox("Case", range(len(everything)), index=index, format_func=lambda i: title(everything[i]),
-                          key=f"recorded_{index}")  # fmt: skip
+    chosen = st.selectbox(
+        "Case", range(len(everything)), index=index, format_func=lambda i: title(everything[i]), key=f"recorded_{index}"
+    )
     rows = everything[chosen]
     if not same and chosen == index:
         st.caption("The mask of this screen was not recorded; this is the case most like it.")

@@ -17,9 +17,16 @@ def place(where: DeviceInfo | None, date: str | None) -> str:
     if where is None:
         return "device unknown"
     parts = [where.device]
-    parts += [f"{name} {value}" for name, value in (
-        ("torch", where.torch_version), ("triton", where.triton_version), ("CUDA", where.cuda_version),
-        ("driver", where.driver)) if value]  # fmt: skip
+    parts += [
+        f"{name} {value}"
+        for name, value in (
+            ("torch", where.torch_version),
+            ("triton", where.triton_version),
+            ("CUDA", where.cuda_version),
+            ("driver", where.driver),
+        )
+        if value
+    ]
     if date:
         parts.append(date.replace("T", " ").replace("+00:00", " UTC"))
     if where.commit:
@@ -49,27 +56,29 @@ def _strain(error) -> float:
 
 
 def table_rows(rows) -> list[dict]:
-    """What the table shows, one dict a row; None where nothing was measured, and no column that is empty all through."""
+    """What the table shows, one dict a row: None where nothing was measured, no column that is empty throughout."""
     ours = {r.direction: r.median_ms for r in rows if r.provider.startswith("flashmask") and r.median_ms}
     shown = []
     for row in rows:
         base = ours.get(row.direction)
-        shown.append({
-            "Engine": label(row),
-            "Pass": row.direction,
-            "Dtype": row.dtype,
-            "Outcome": row.status if row.status != "ok" else row.check or "ok",
-            "Computes": row.computes or "",
-            "Time, ms": row.median_ms,
-            "× FlashMask": row.median_ms / base if row.median_ms and base else None,
-            "TFLOP/s (1-ρ)": row.tflops_rho,
-            "TFLOP/s (pairs)": row.tflops_density,
-            "Peak memory": None if row.peak_memory_bytes is None else bytes_text(row.peak_memory_bytes),
-            "Mask": None if row.mask_bytes is None else bytes_text(row.mask_bytes),
-            "Mask building, ms": row.mask_build_ms,
-            "Largest error": worst_error(row),
-            "Reason": row.reason or row.detail or "",
-        })  # fmt: skip
+        shown.append(
+            {
+                "Engine": label(row),
+                "Pass": row.direction,
+                "Dtype": row.dtype,
+                "Outcome": row.status if row.status != "ok" else row.check or "ok",
+                "Computes": row.computes or "",
+                "Time, ms": row.median_ms,
+                "× FlashMask": row.median_ms / base if row.median_ms and base else None,
+                "TFLOP/s (1-ρ)": row.tflops_rho,
+                "TFLOP/s (pairs)": row.tflops_density,
+                "Peak memory": None if row.peak_memory_bytes is None else bytes_text(row.peak_memory_bytes),
+                "Mask": None if row.mask_bytes is None else bytes_text(row.mask_bytes),
+                "Mask building, ms": row.mask_build_ms,
+                "Largest error": worst_error(row),
+                "Reason": row.reason or row.detail or "",
+            }
+        )
     said = [name for name in shown[0] if any(line[name] not in (None, "") for line in shown)] if shown else []
     if len({row.dtype for row in rows}) < 2:
         said = [name for name in said if name != "Dtype"]
@@ -79,33 +88,49 @@ def table_rows(rows) -> list[dict]:
 def table(rows) -> None:
     """The table alone."""
     numbers = {
-        "Time, ms": "%.3f", "× FlashMask": "%.2f", "TFLOP/s (1-ρ)": "%.1f", "TFLOP/s (pairs)": "%.1f",
+        "Time, ms": "%.3f",
+        "× FlashMask": "%.2f",
+        "TFLOP/s (1-ρ)": "%.1f",
+        "TFLOP/s (pairs)": "%.1f",
         "Mask building, ms": "%.3f",
-    }  # fmt: skip
+    }
     shown = table_rows(rows)
-    config = {name: st.column_config.NumberColumn(format=form) for name, form in numbers.items() if shown and name in shown[0]}
-    st.dataframe(shown, hide_index=True, width="stretch", column_config=config, height=min(36 * (len(shown) + 1) + 3, 760),
-                 placeholder="–")  # fmt: skip
+    config = {
+        name: st.column_config.NumberColumn(format=form) for name, form in numbers.items() if shown and name in shown[0]
+    }
+    st.dataframe(
+        shown,
+        hide_index=True,
+        width="stretch",
+        column_config=config,
+        height=min(36 * (len(shown) + 1) + 3, 760),
+        placeholder="–",
+    )
 
 
 def show(rows, *, key: str) -> None:
     """Bars, table and download."""
     timed = [row for row in rows if row.median_ms is not None]
     if timed:
-        st.plotly_chart(time_bars(timed, theme.colors()), width="stretch", key=f"bars_{key}", config={"displaylogo": False})
+        st.plotly_chart(
+            time_bars(timed, theme.colors()), width="stretch", key=f"bars_{key}", config={"displaylogo": False}
+        )
     table(rows)
     if not timed:
         st.caption("An error is allowed twice what plain torch makes in the same dtype.")
         return
     st.caption(
-        "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ) with ρ of 128 × 128 tiles, the paper's figure. TFLOP/s (pairs): 4·D for each "
-        "visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the same dtype. "
-        "Ceilings compute every pair or the causal half, not this mask."
+        "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ) with ρ of 128 × 128 tiles, the paper's figure. TFLOP/s (pairs): 4·D for "
+        "each visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the same "
+        "dtype. Ceilings compute every pair or the causal half, not this mask."
     )
     st.download_button(
-        "Download rows (.jsonl)", "\n".join(dumps(row.to_json()) for row in rows), "flashmask_bench.jsonl",
-        on_click="ignore", key=f"rows_{key}",
-    )  # fmt: skip
+        "Download rows (.jsonl)",
+        "\n".join(dumps(row.to_json()) for row in rows),
+        "flashmask_bench.jsonl",
+        on_click="ignore",
+        key=f"rows_{key}",
+    )
 
 
 def time_bars(rows, colors: dict) -> go.Figure:
@@ -117,16 +142,32 @@ def time_bars(rows, colors: dict) -> go.Figure:
         if not part:
             continue
         figure.add_bar(
-            y=[label(row) for row in part], x=[row.median_ms for row in part], orientation="h", name=direction,
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 6, "fgcolor": colors["ground"], "fgopacity": 0.4}},
+            y=[label(row) for row in part],
+            x=[row.median_ms for row in part],
+            orientation="h",
+            name=direction,
+            marker={
+                "color": color,
+                "pattern": {
+                    "shape": pattern,
+                    "fillmode": "overlay",
+                    "size": 6,
+                    "fgcolor": colors["ground"],
+                    "fgopacity": 0.4,
+                },
+            },
             error_x={
-                "type": "data", "symmetric": False, "thickness": 1,
+                "type": "data",
+                "symmetric": False,
+                "thickness": 1,
                 "array": [(row.upper_quartile_ms or row.median_ms) - row.median_ms for row in part],
                 "arrayminus": [row.median_ms - (row.lower_quartile_ms or row.median_ms) for row in part],
             },
-            text=[f"{row.median_ms:.3g} ms" for row in part], textposition="outside", cliponaxis=False,
+            text=[f"{row.median_ms:.3g} ms" for row in part],
+            textposition="outside",
+            cliponaxis=False,
             hovertemplate="%{y}: %{x:.3f} ms",
-        )  # fmt: skip
+        )
     figure.update_yaxes(categoryorder="array", categoryarray=engines[::-1], automargin=True)
     figure.update_xaxes(title="ms, median", rangemode="tozero")
     figures.styled(figure, colors, height=110 + 44 * len(engines))

@@ -52,7 +52,15 @@ class Screen:
             "heads": str(self.heads),
             "at": f"{self.at[0]},{self.at[1]}" if self.at else "",
         }
-        usual = {"mask": DEFAULT_TEXT, "n": "8192", "nk": "", "tile": "128x128", "rule": "exact", "heads": "32", "at": ""}
+        usual = {
+            "mask": DEFAULT_TEXT,
+            "n": "8192",
+            "nk": "",
+            "tile": "128x128",
+            "rule": "exact",
+            "heads": "32",
+            "at": "",
+        }
         return {name: value for name, value in said.items() if value != usual[name]}
 
     @classmethod
@@ -96,7 +104,7 @@ class Screen:
 
 
 def parse_tile(text: str) -> tuple[int, int] | None:
-    """"128 × 64", "128x64" or "128" -> (rows, columns); None if it is no tile."""
+    """ "128 × 64", "128x64" or "128" -> (rows, columns); None if it is no tile."""
     found = re.fullmatch(r"\s*(\d{1,7})\s*(?:[x×*,]\s*(\d{1,7})\s*)?", str(text))
     if not found:
         return None

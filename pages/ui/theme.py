@@ -31,13 +31,16 @@ CARD_CSS = """
 .fm-card .row { display: flex; justify-content: space-between; gap: 10px; margin-top: 4px; }
 .fm-card .row span { color: var(--fm-dim); }
 .fm-card .row b { font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.fm-card .foot { margin-top: 8px; padding-top: 7px; border-top: 1px solid var(--fm-line); color: var(--fm-dim); font-size: 12px; }
-.fm-stack { display: flex; height: 14px; border-radius: 4px; overflow: hidden; margin: 8px 0 6px; background: var(--fm-empty); }
+.fm-card .foot { margin-top: 8px; padding-top: 7px; border-top: 1px solid var(--fm-line);
+  color: var(--fm-dim); font-size: 12px; }
+.fm-stack { display: flex; height: 14px; border-radius: 4px; overflow: hidden; margin: 8px 0 6px;
+  background: var(--fm-empty); }
 .fm-key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; vertical-align: -1px;
   box-shadow: inset 0 0 0 1px var(--fm-line); }
 .fm-empty { background: var(--fm-empty); }
 .fm-full { background: var(--fm-full); }
-.fm-partial { background: repeating-linear-gradient(45deg, transparent 0 3px, rgba(0, 0, 0, .34) 3px 4.5px) var(--fm-partial); }
+.fm-partial { background:
+  repeating-linear-gradient(45deg, transparent 0 3px, rgba(0, 0, 0, .34) 3px 4.5px) var(--fm-partial); }
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
 .fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
   color: var(--fm-text); font-size: 13.5px; }

@@ -7,7 +7,8 @@ from zlib import crc32
 # Streamlit itself looks for its endpoints below a page's path before it finds them at the root.
 _OWN_NOISE = "_stcore"
 
-_ROOT = """(() => [...document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector(".fm-canvas")).find(Boolean))()"""
+_ROOT = """(() =>
+    [...document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector(".fm-canvas")).find(Boolean))()"""
 
 
 class Screen:
@@ -15,7 +16,9 @@ class Screen:
 
     def __init__(self, page, address: str):
         self.page, self.address, self.errors, self.foreign = page, address, [], []
-        page.on("console", lambda m: m.type == "error" and _OWN_NOISE not in str(m.location) and self.errors.append(m.text))
+        page.on(
+            "console", lambda m: m.type == "error" and _OWN_NOISE not in str(m.location) and self.errors.append(m.text)
+        )
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", self._note_request)
 
@@ -34,7 +37,8 @@ class Screen:
     def go(self, **query):
         """Move to another screen of the Compose page without loading it again, as the Back button does."""
         self.page.evaluate(
-            "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }", urlencode(query)
+            "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }",
+            urlencode(query),
         )
         n = query["n"]
         shown = f"{n}x{query.get('nk', n)}::{crc32(query['mask'].encode()):08x}"
@@ -78,7 +82,8 @@ class Screen:
             f"""async (places) => {{
                 const root = {_ROOT}, out = [];
                 for (const [fx, fy, side] of places) {{
-                    const canvas = root.querySelector(`.pane[data-side=${{side}}] canvas.over`), box = canvas.getBoundingClientRect();
+                    const canvas = root.querySelector(`.pane[data-side=${{side}}] canvas.over`);
+                    const box = canvas.getBoundingClientRect();
                     canvas.dispatchEvent(new PointerEvent("pointermove", {{
                         clientX: box.left + fx * box.width, clientY: box.top + fy * box.height }}));
                     await new Promise(requestAnimationFrame);

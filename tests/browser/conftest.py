@@ -26,7 +26,17 @@ def server():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.fileWatcherType", "none"]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(port),
+        "--server.fileWatcherType",
+        "none",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     address = f"http://127.0.0.1:{port}"
     try:
@@ -65,7 +75,9 @@ def contexts(chromium):
     def context(theme: str, width: int):
         if (theme, width) not in kept:
             size = {"width": width, "height": 900 if width > 600 else 844}
-            kept[theme, width] = chromium.new_context(viewport=size, color_scheme=theme, permissions=["clipboard-read", "clipboard-write"])
+            kept[theme, width] = chromium.new_context(
+                viewport=size, color_scheme=theme, permissions=["clipboard-read", "clipboard-write"]
+            )
         return kept[theme, width]
 
     yield context

@@ -16,7 +16,9 @@ def test_the_first_screen_tells_its_story(screen, theme, width):
     for text in ("Compose a mask", "85.1 %", "2,048× less"):
         assert tab.page.get_by_text(text).first.is_visible()
     assert "Column" in tab.page.locator(".readout").inner_text()
-    assert "Attention mask, 8,192 queries by 8,192 keys" in tab.page.locator("canvas.over").first.get_attribute("aria-label")
+    assert "Attention mask, 8,192 queries by 8,192 keys" in tab.page.locator("canvas.over").first.get_attribute(
+        "aria-label"
+    )
 
 
 def test_pages_back_and_forward_lose_nothing(screen):
@@ -63,7 +65,9 @@ def test_a_chip_writes_its_text_and_the_link_can_be_copied(shared):
 def test_measure_uses_the_numbers_of_the_screen(screen):
     tab = screen().open("measure", mask="sliding_window(37)", n=384)
     tab.page.wait_for_selector("h1:has-text('Measure')")
-    start = tab.page.get_by_role("button", name="Check the kernel here").or_(tab.page.get_by_role("button", name="Run", exact=True))
+    start = tab.page.get_by_role("button", name="Check the kernel here").or_(
+        tab.page.get_by_role("button", name="Run", exact=True)
+    )
     start.first.wait_for()
     expect(tab.page.get_by_label("Tokens N")).to_have_value("384")
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("sliding_window(37)")

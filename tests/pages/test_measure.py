@@ -20,8 +20,18 @@ class Runner:
 
     def view(self, job_id):
         job = self.jobs[int(job_id.split("-")[1]) - 1]
-        return JobView(job_id, job, self.state, 0 if self.state == "running" else None, 0.4, "compiling", self.rows,
-                       self.reason, 1.0, WHERE)  # fmt: skip
+        return JobView(
+            job_id,
+            job,
+            self.state,
+            0 if self.state == "running" else None,
+            0.4,
+            "compiling",
+            self.rows,
+            self.reason,
+            1.0,
+            WHERE,
+        )
 
     def cancel(self, job_id):
         self.cancelled.append(job_id)
@@ -55,7 +65,14 @@ def test_run_takes_the_numbers_of_the_screen(open_app, runner):
     app.multiselect(key="m_engines").set_value(["flashmask", "flex"]).run()
     press(app, "Run")
     case = runner.jobs[0].cases[0]
-    assert (case.mask, case.seqlen_q, case.batch, case.heads, case.kv_heads, case.head_dim) == ("sliding_window(37)", 384, 3, 6, 2, 64)
+    assert (case.mask, case.seqlen_q, case.batch, case.heads, case.kv_heads, case.head_dim) == (
+        "sliding_window(37)",
+        384,
+        3,
+        6,
+        2,
+        64,
+    )
     assert (case.dtype, case.passes, case.providers) == ("float16", ("forward", "backward"), ("flashmask", "flex"))
 
 

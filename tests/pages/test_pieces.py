@@ -19,14 +19,18 @@ def read_payload(data: bytes):
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [("causal & document(30, 70)", ["lts"]), ("qk_sparse((20, 30))", ["lts", "lte"]), ("document(30, 70)", ["lts", "ute"]),
-     ("global_sliding_window(5, 7, 9)", ["lts", "lte", "uts", "ute"])],
-)  # fmt: skip
+    [
+        ("causal & document(30, 70)", ["lts"]),
+        ("qk_sparse((20, 30))", ["lts", "lte"]),
+        ("document(30, 70)", ["lts", "ute"]),
+        ("global_sliding_window(5, 7, 9)", ["lts", "lte", "uts", "ute"]),
+    ],
+)
 def test_the_payload_is_the_vectors_that_say_something(text, names):
     mask = fm.mask(text, 100)
-    data = canvas.payload(mask, identity="x", block=(16, 8), rule="exact", counts=[1, 2, 3])
+    data = canvas.payload(mask, identity="x", block=(16, 8), rule="exact", density=0.25)
     head, numbers = read_payload(data)
-    assert head["names"] == names and head["counts"] == [1, 2, 3] and (head["block_m"], head["block_n"]) == (16, 8)
+    assert head["names"] == names and head["density"] == 0.25 and (head["block_m"], head["block_n"]) == (16, 8)
     assert len(numbers) == 100 * len(names)
     for name, vector in zip(names, numbers.reshape(len(names), 100)):
         assert np.array_equal(vector, getattr(mask, name)[0, 0].numpy())
@@ -34,13 +38,15 @@ def test_the_payload_is_the_vectors_that_say_something(text, names):
 
 def test_the_payload_takes_the_chosen_head():
     mask = fm.ColumnMask.stack([fm.mask("causal", 40), fm.mask("sliding_window(3)", 40)], dim="head")
-    head, numbers = read_payload(canvas.payload(mask, identity="x", block=(8, 8), rule="exact", counts=[0, 0, 0], plane=(0, 1)))
+    head, numbers = read_payload(
+        canvas.payload(mask, identity="x", block=(8, 8), rule="exact", density=0.5, plane=(0, 1))
+    )
     assert np.array_equal(numbers[:40], mask.lts[0, 1].numpy())
 
 
 def test_the_payload_is_linear():
     sizes = [
-        len(canvas.payload(fm.mask("causal", n), identity="x", block=(128, 128), rule="exact", counts=[0, 0, 0]))
+        len(canvas.payload(fm.mask("causal", n), identity="x", block=(128, 128), rule="exact", density=0.5))
         for n in (1000, 100_000)
     ]
     assert sizes[0] < 5000 and sizes[1] < 405_000
@@ -66,7 +72,8 @@ def test_curves_run_downwards_as_the_matrix_does():
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (2**26, "64 MiB"), (2**40, "1 TiB")]
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (2**26, "64 MiB"), (2**40, "1 TiB")],
 )
 def test_bytes(count, text):
     assert bytes_text(count) == text
@@ -92,8 +99,12 @@ def test_text_colours_keep_contrast_in_both_themes():
 
 def rows():
     where = DeviceInfo("NVIDIA Test", torch_version="2.11", commit="0123456789abcdef+changes")
-    shape = dict(mask="causal", mask_name="", seqlen_q=8, seqlen_k=8, batch=1, heads=1, kv_heads=1, head_dim=8, dtype="float16")
-    good = dict(median_ms=2.0, errors={"out": Errors(0.01, 0.008, 1.0), "lse": Errors(None, 0.1, 1.0)}, backend="triton")
+    shape = dict(
+        mask="causal", mask_name="", seqlen_q=8, seqlen_k=8, batch=1, heads=1, kv_heads=1, head_dim=8, dtype="float16"
+    )
+    good = dict(
+        median_ms=2.0, errors={"out": Errors(0.01, 0.008, 1.0), "lse": Errors(None, 0.1, 1.0)}, backend="triton"
+    )
     return [
         BenchRow(provider="flashmask", direction="forward", status="ok", where=where, **shape, **good),
         BenchRow(provider="flex", direction="forward", status="failed", reason="out of memory", where=where, **shape),
@@ -103,7 +114,12 @@ def rows():
 def test_a_failed_row_stays_in_the_table_with_its_reason():
     ours, flex = results.table_rows(rows())
     assert ours["Time, ms"] == 2.0 and ours["× FlashMask"] == 1.0 and ours["Largest error"].startswith("lse NaN or inf")
-    assert flex["Outcome"] == "failed" and flex["Reason"] == "out of memory" and flex["Time, ms"] is None and "Peak memory" not in flex
+    assert (
+        flex["Outcome"] == "failed"
+        and flex["Reason"] == "out of memory"
+        and flex["Time, ms"] is None
+        and "Peak memory" not in flex
+    )
 
 
 def test_the_place_of_a_measurement():

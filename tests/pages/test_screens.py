@@ -3,11 +3,10 @@
 import sys
 
 import pytest
+from page_tools import html_of
 
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.presets import PRESETS, argument_texts, joined, matching
-
-from page_tools import html_of
 
 PAGES = ["compose", "measure"]
 
@@ -58,8 +57,18 @@ def test_presets_fit_every_length(preset, n):
         ("<script>alert(1)</script>", ""),
         ("q // 0 == k", ""),
     ],
-    ids=["comparison of a mask", "cut off", "python", "too long a list", "unknown name", "operators", "deep", "html", "division"],
-)  # fmt: skip
+    ids=[
+        "comparison of a mask",
+        "cut off",
+        "python",
+        "too long a list",
+        "unknown name",
+        "operators",
+        "deep",
+        "html",
+        "division",
+    ],
+)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_wrong_text_is_one_message_and_nothing_is_lost(open_app, page, text, says):
     app = open_app(page)

@@ -1,10 +1,9 @@
 """A screen is its URL: there and back, damaged links, switches of pages, undo."""
 
 import pytest
+from page_tools import html_of
 
 from pages.ui.state import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
-
-from page_tools import html_of
 
 SCREENS = [
     Screen(),
@@ -49,9 +48,17 @@ def test_a_text_too_long_for_a_link_stays_out_of_it():
 
 @pytest.mark.parametrize(
     ("text", "tile"),
-    [("128 × 64", (128, 64)), ("96x32", (96, 32)), (" 7 * 9 ", (7, 9)), ("64", (64, 64)), ("", None), ("ax3", None),
-     ("0x3", None), ("3x9999999", None)],
-)  # fmt: skip
+    [
+        ("128 × 64", (128, 64)),
+        ("96x32", (96, 32)),
+        (" 7 * 9 ", (7, 9)),
+        ("64", (64, 64)),
+        ("", None),
+        ("ax3", None),
+        ("0x3", None),
+        ("3x9999999", None),
+    ],
+)
 def test_tiles_may_be_typed(text, tile):
     assert parse_tile(text) == tile
 
@@ -67,9 +74,7 @@ def test_widgets_write_the_link(open_app):
     app.text_input(key="w_mask").set_value("sliding_window(37)").run()
     app.selectbox(key="w_tile").set_value("64 × 64").run()
     app.selectbox(key="w_rule").set_value("paper").run()
-    assert link_of(app) == {
-        "mask": "sliding_window(37)", "n": "384", "tile": "64x64", "rule": "paper"
-    }  # fmt: skip
+    assert link_of(app) == {"mask": "sliding_window(37)", "n": "384", "tile": "64x64", "rule": "paper"}
 
 
 @pytest.mark.parametrize("page", ["compose", "measure"])

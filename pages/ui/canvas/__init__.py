@@ -18,7 +18,7 @@ from flashmask_core.masks.column_mask import PACKINGS, ColumnMask
 from ..theme import variables
 from ..words import bytes_text
 
-_SCRIPTS = ("mask", "raster", "draw", "words", "strip", "input", "main")
+_SCRIPTS = ("mask", "raster", "labels", "draw", "layers", "words", "strip", "input", "main")
 
 
 @cache
@@ -38,7 +38,7 @@ def payload(
     identity: str,
     block: tuple[int, int],
     rule: str,
-    counts: list[int],
+    density: float,
     selection: tuple[int, int] | None = None,
     drawn: bool = False,
     plane: tuple[int, int] = (0, 0),
@@ -61,7 +61,7 @@ def payload(
         "block_m": block[0],
         "block_n": block[1],
         "rule": rule,
-        "counts": counts,
+        "density": density,
         "selection": selection,
         "drawn": drawn,
         "matrix": f"{sq * sk:,} cells · {bytes_text(sq * sk)} as bool",

@@ -1,7 +1,13 @@
 // What lies over the pixels: tile lines, cell borders and numbers, the vectors as boundaries, the selection.
 
 const VECTOR_STYLE = {
-  lts: { dash: [], color: "lower", label: "LTS: hidden from this row down", paired: "LTS: hidden from here", below: true },
+  lts: {
+    dash: [],
+    color: "lower",
+    label: "LTS: hidden from this row down",
+    paired: "LTS: hidden from here",
+    below: true,
+  },
   lte: { dash: [7, 3], color: "lower", label: "LTE: hidden up to here", below: false },
   uts: { dash: [2, 3], color: "upper", label: "UTS: hidden from here", below: true },
   ute: { dash: [9, 3, 2, 3], color: "upper", label: "UTE: hidden above this row", below: false },
@@ -12,11 +18,15 @@ const COLOR_NAMES = ["ground", "text", "dim", "line", "empty", "partial", "full"
 
 // The palette lives in CSS custom properties; a probe element resolves them for the theme of the moment.
 function readPalette(probe, scale) {
-  const palette = { packed: {}, scale, hatchPitch: Math.max(5, Math.round(5 * scale)) }, rgb = {};
+  const palette = { packed: {}, scale, hatchPitch: Math.max(5, Math.round(5 * scale)) },
+    rgb = {};
   for (const name of COLOR_NAMES) {
     probe.style.color = `var(--fm-${name})`;
     palette[name] = getComputedStyle(probe).color;
-    rgb[name] = palette[name].match(/[\d.]+/g).slice(0, 3).map(Number);
+    rgb[name] = palette[name]
+      .match(/[\d.]+/g)
+      .slice(0, 3)
+      .map(Number);
     palette.packed[name] = pack(rgb[name]);
   }
   const mix = (a, b, t) => pack(rgb[a].map((v, i) => Math.round(v + (rgb[b][i] - v) * t)));
@@ -36,23 +46,28 @@ const luminance = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) / 255;
 // Positions in device pixels of a view {c, w, r, h} (first column, columns shown, first row, rows shown).
 function scaleOf(view, width, height) {
   return {
-    x: (k) => ((k - view.c) / view.w) * width, y: (q) => ((q - view.r) / view.h) * height,
-    cellX: width / view.w, cellY: height / view.h,
+    x: (k) => ((k - view.c) / view.w) * width,
+    y: (q) => ((q - view.r) / view.h) * height,
+    cellX: width / view.w,
+    cellY: height / view.h,
   };
 }
 
 function drawTileGrid(ctx, mask, view, palette) {
-  const { width, height } = ctx.canvas, s = scaleOf(view, width, height);
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height);
   if (Math.min(s.cellX * mask.blockN, s.cellY * mask.blockM) < 6 * palette.scale) return;
   ctx.strokeStyle = palette.ground;
   ctx.globalAlpha = 0.4;
   ctx.lineWidth = Math.max(1, palette.scale * 0.75);
   ctx.beginPath();
   for (let k = Math.ceil(view.c / mask.blockN) * mask.blockN; k < view.c + view.w; k += mask.blockN) {
-    ctx.moveTo(Math.round(s.x(k)), 0); ctx.lineTo(Math.round(s.x(k)), height);
+    ctx.moveTo(Math.round(s.x(k)), 0);
+    ctx.lineTo(Math.round(s.x(k)), height);
   }
   for (let q = Math.ceil(view.r / mask.blockM) * mask.blockM; q < view.r + view.h; q += mask.blockM) {
-    ctx.moveTo(0, Math.round(s.y(q))); ctx.lineTo(width, Math.round(s.y(q)));
+    ctx.moveTo(0, Math.round(s.y(q)));
+    ctx.lineTo(width, Math.round(s.y(q)));
   }
   ctx.stroke();
   ctx.globalAlpha = 1;
@@ -60,9 +75,12 @@ function drawTileGrid(ctx, mask, view, palette) {
 
 // Cells of 14 CSS pixels and more get borders, and as much of their row and column numbers as fits.
 function drawCells(ctx, mask, view, palette) {
-  const { width, height } = ctx.canvas, s = scaleOf(view, width, height), cell = Math.min(s.cellX, s.cellY);
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height),
+    cell = Math.min(s.cellX, s.cellY);
   if (cell < 14 * palette.scale) return;
-  const lastK = Math.min(mask.sk, Math.ceil(view.c + view.w)), lastQ = Math.min(mask.sq, Math.ceil(view.r + view.h));
+  const lastK = Math.min(mask.sk, Math.ceil(view.c + view.w)),
+    lastQ = Math.min(mask.sq, Math.ceil(view.r + view.h));
   ctx.strokeStyle = palette.line;
   ctx.lineWidth = 1;
   ctx.beginPath();
@@ -76,7 +94,14 @@ function drawCells(ctx, mask, view, palette) {
   const every = Math.max(1, Math.ceil(((digits + 1) * 6.6 * palette.scale) / s.cellX));
   const everyRow = Math.max(1, Math.ceil((15 * palette.scale) / s.cellY));
   for (let k = Math.ceil(view.c / every) * every; k < lastK; k += every)
-    haloText(ctx, palette, String(k), Math.max(s.x(k + 0.5), digits * 4 * palette.scale), 8 * palette.scale, palette.text);
+    haloText(
+      ctx,
+      palette,
+      String(k),
+      Math.max(s.x(k + 0.5), digits * 4 * palette.scale),
+      8 * palette.scale,
+      palette.text,
+    );
   ctx.textAlign = "left";
   for (let q = Math.ceil(view.r / everyRow) * everyRow; q < lastQ; q += everyRow)
     if (s.y(q + 0.5) > 18 * palette.scale || lastQ === 1)
@@ -88,39 +113,40 @@ function line(ctx, x0, y0, x1, y1) {
   ctx.lineTo(Math.round(x1) + 0.5, Math.round(y1) + 0.5);
 }
 
-function haloText(ctx, palette, text, x, y, color, halo = palette.ground) {
-  ctx.lineJoin = "round";
-  ctx.lineWidth = 3.5 * palette.scale;
-  ctx.strokeStyle = halo;
-  ctx.strokeText(text, x, y);
-  ctx.fillStyle = color;
-  ctx.fillText(text, x, y);
-}
-
 // The vectors over the area they outline, every step of them: a pixel that holds many columns gets a stroke from
 // their minimum to their maximum.
 function drawVectors(ctx, mask, view, raster, palette) {
-  const { width, height } = ctx.canvas, s = scaleOf(view, width, height), taken = [];
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height),
+    taken = [];
   const edge = palette.scale;
   const y = (v) => Math.min(height - edge, Math.max(edge, s.y(v)));
   const lines = mask.names.map((name) => [name, name]);
   if (mask.causal) lines.push(["diagonal", "ute"]);
   for (const [style, name] of lines) {
-    const { dash, color } = VECTOR_STYLE[style], values = mask[name];
+    const { dash, color } = VECTOR_STYLE[style],
+      values = mask[name];
     ctx.strokeStyle = palette[color];
     ctx.lineWidth = 1.75 * palette.scale;
     ctx.setLineDash(dash.map((d) => d * palette.scale));
     ctx.beginPath();
     let restless = 0;
     for (let x = 0; x < width; x++) {
-      const from = raster.cols.first[x], to = raster.cols.end[x], a = values[from], b = values[to - 1];
-      if (x && raster.cols.first[x - 1] === from) { ctx.lineTo(x + 1, y(a)); continue; }
+      const from = raster.cols.first[x],
+        to = raster.cols.end[x],
+        a = values[from],
+        b = values[to - 1];
+      if (x && raster.cols.first[x - 1] === from) {
+        ctx.lineTo(x + 1, y(a));
+        continue;
+      }
       if (x === 0) ctx.moveTo(0, y(a));
       else ctx.lineTo(x, y(a));
       if (to - from > 2) {
         const [low, high] = mask.range(name, from, to);
         if (low < Math.min(a, b) || high > Math.max(a, b)) {
-          ctx.lineTo(x + 0.5, y(low)); ctx.lineTo(x + 0.5, y(high));
+          ctx.lineTo(x + 0.5, y(low));
+          ctx.lineTo(x + 0.5, y(high));
           restless += y(high) - y(low) > 8;
         }
       }
@@ -135,97 +161,25 @@ function drawVectors(ctx, mask, view, raster, palette) {
   labelAreas(ctx, raster, palette, taken);
 }
 
-// The label goes beside a level stretch of the vector (or along an inclined one), where most of it lies on hidden area
-// and no other label stands.
-function labelVector(ctx, mask, style, values, raster, palette, y, taken) {
-  const { width, height } = ctx.canvas, look = VECTOR_STYLE[style], { first } = raster.cols;
-  const text = look.paired && mask.names.includes("lte") ? look.paired : look.label;
-  ctx.font = `600 ${11.5 * palette.scale}px ${palette.font}`;
-  ctx.textAlign = "left";
-  ctx.textBaseline = "middle";
-  const w = ctx.measureText(text).width, h = 16 * palette.scale, pad = 8 * palette.scale;
-  const stretches = [];
-  for (let x = 0, start = 0; x <= width; x++) {
-    const same = x < width && Math.abs(y(values[first[x]]) - y(values[first[start]])) < 2;
-    if (!same) { stretches.push([start, x]); start = x; }
-  }
-  stretches.sort((a, b) => b[1] - b[0] - (a[1] - a[0]));
-  const inclined = stretches[0][1] - stretches[0][0] < 24 * palette.scale;
-  const places = inclined ? [0.68, 0.3, 0.5, 0.85].map((f) => Math.round(f * (width - 1))).map((x) => [x, x]) : stretches.slice(0, 8);
-  let best = null;
-  for (const [order, [from, to]] of places.entries()) {
-    const v = y(values[first[Math.min(from, width - 1)]]);
-    if (!inclined && (v < 2 * palette.scale || v > height - 2 * palette.scale)) continue;
-    for (const below of [look.below, !look.below])
-      for (const wanted of inclined ? [below ? from - w - pad : from + pad] : [from + pad, to - w - pad]) {
-        const x = Math.min(Math.max(pad, wanted), width - w - pad), cy = inclined ? v : v + (below ? 1 : -1) * 12 * palette.scale;
-        const box = [x - 2, cy - h / 2, x + w + 2, cy + h / 2];
-        if (cy < h / 2 || cy > height - h / 2 || taken.some((t) => overlaps(t, box))) continue;
-        const score = hiddenShare(raster, box) - 0.03 * order - (below === look.below ? 0 : 0.2);
-        if (!best || score > best.score) best = { score, x, cy, box };
-      }
-  }
-  if (!best) return;
-  taken.push(best.box);
-  haloText(ctx, palette, text, best.x, best.cy, palette[look.color], palette.empty);
-}
-
-function hiddenShare({ states, width, height }, [x0, y0, x1, y1]) {
-  let hidden = 0;
-  for (let i = 0; i < 12; i++)
-    for (let j = 0; j < 3; j++) {
-      const x = Math.round(x0 + ((x1 - x0) * i) / 11), y = Math.round(y0 + ((y1 - y0) * j) / 2);
-      if (x >= 0 && x < width && y >= 0 && y < height && states[x * height + y] === NONE) hidden++;
-    }
-  return hidden / 36;
-}
-
-const overlaps = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-
-// "hidden" and "visible" in the middle of their largest squares, found on a coarse grid.
-function labelAreas(ctx, raster, palette, taken) {
-  const { width, height, states } = raster, n = 28, side = new Uint8Array(n * n);
-  ctx.font = `${11 * palette.scale}px ${palette.font}`;
-  ctx.textAlign = "center";
-  for (const [state, text, color] of [[ALL, "visible", palette.text], [NONE, "hidden", palette.dim], [NONE, "hidden", palette.dim]]) {
-    side.fill(0);
-    const half = ctx.measureText(text).width / 2 + 4;
-    let best = 0, place = null;
-    for (let i = 0; i < n; i++)
-      for (let j = 0; j < n; j++) {
-        const x = Math.floor(((j + 0.5) / n) * width), y = Math.floor(((i + 0.5) / n) * height);
-        if (states[x * height + y] !== state) continue;
-        const grow = i && j ? Math.min(side[(i - 1) * n + j], side[i * n + j - 1], side[(i - 1) * n + j - 1]) : 0;
-        side[i * n + j] = grow + 1;
-        const cx = ((j + 0.5 - grow / 2) / n) * width, cy = ((i + 0.5 - grow / 2) / n) * height;
-        const box = [cx - half, cy - 9 * palette.scale, cx + half, cy + 9 * palette.scale];
-        if (grow + 1 > best && grow + 1 >= 4 && !taken.some((t) => overlaps(t, box))) { best = grow + 1; place = [cx, cy, box, grow]; }
-      }
-    if (!place) continue;
-    const [cx, cy, box, grow] = place, reach = (grow / 2 / n) * width;
-    taken.push([Math.min(box[0], cx - reach), Math.min(box[1], cy - reach), Math.max(box[2], cx + reach), Math.max(box[3], cy + reach)]);
-    ctx.fillStyle = color;
-    ctx.textBaseline = "middle";
-    ctx.fillText(text, cx, cy);
-  }
-}
-
 // Selected column, row and tile; on the vector side dots where the vectors cross the column.
 function drawSelection(ctx, mask, view, palette, spot, { strong, dots }) {
-  const { width, height } = ctx.canvas, s = scaleOf(view, width, height);
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height);
   const tile = mask.tileRange(Math.floor(spot.q / mask.blockM), Math.floor(spot.k / mask.blockN));
   ctx.strokeStyle = palette.select;
   ctx.globalAlpha = strong ? 1 : 0.55;
   ctx.lineWidth = (strong ? 1.4 : 1) * palette.scale;
   ctx.setLineDash([5 * palette.scale, 4 * palette.scale]);
   ctx.beginPath();
-  const x = s.x(spot.k + 0.5), y = s.y(spot.q + 0.5);
+  const x = s.x(spot.k + 0.5),
+    y = s.y(spot.q + 0.5);
   line(ctx, x, 0, x, height);
   if (!strong) line(ctx, 0, y, width, y);
   ctx.stroke();
   ctx.setLineDash([]);
   if (strong) ctx.lineWidth = 2 * palette.scale;
-  const w = Math.max(4 * palette.scale, s.x(tile.c1) - s.x(tile.c0)), h = Math.max(4 * palette.scale, s.y(tile.r1) - s.y(tile.r0));
+  const w = Math.max(4 * palette.scale, s.x(tile.c1) - s.x(tile.c0)),
+    h = Math.max(4 * palette.scale, s.y(tile.r1) - s.y(tile.r0));
   ctx.strokeRect(s.x(tile.c0), s.y(tile.r0), w, h);
   if (s.cellX >= 6 * palette.scale && s.cellY >= 6 * palette.scale)
     ctx.strokeRect(s.x(spot.k), s.y(spot.q), s.cellX, s.cellY);

@@ -3,25 +3,32 @@
 const ZOOM_STEP = 1.25;
 
 function listen(explorer) {
-  const { root, panes } = explorer, pointers = new Map();
-  let pinch = null, moved = 0;
+  const { root, panes } = explorer,
+    pointers = new Map();
+  let pinch = null,
+    moved = 0;
 
   const spotAt = (pane, event) => {
     const box = pane.over.getBoundingClientRect();
-    const fx = (event.clientX - box.left) / box.width, fy = (event.clientY - box.top) / box.height;
+    const fx = (event.clientX - box.left) / box.width,
+      fy = (event.clientY - box.top) / box.height;
     return { fx, fy, ...explorer.cellAt(fx, fy) };
   };
 
   for (const pane of panes) {
     const canvas = pane.over;
-    canvas.addEventListener("wheel", (event) => {
-      const out = event.deltaY > 0;
-      if (out && explorer.showsAll()) return;
-      event.preventDefault();
-      const lines = event.deltaMode === 1 ? 24 : 1;
-      const { fx, fy } = spotAt(pane, event);
-      explorer.zoom(Math.exp(Math.max(-240, Math.min(240, event.deltaY * lines)) * 0.0022), fx, fy);
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        const out = event.deltaY > 0;
+        if (out && explorer.showsAll()) return;
+        event.preventDefault();
+        const lines = event.deltaMode === 1 ? 24 : 1;
+        const { fx, fy } = spotAt(pane, event);
+        explorer.zoom(Math.exp(Math.max(-240, Math.min(240, event.deltaY * lines)) * 0.0022), fx, fy);
+      },
+      { passive: false },
+    );
 
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
@@ -31,21 +38,29 @@ function listen(explorer) {
     });
 
     canvas.addEventListener("pointermove", (event) => {
-      const before = pointers.get(event.pointerId), spot = spotAt(pane, event);
-      if (!before) { explorer.hover(spot.inside ? spot : null); return; }
+      const before = pointers.get(event.pointerId),
+        spot = spotAt(pane, event);
+      if (!before) {
+        explorer.hover(spot.inside ? spot : null);
+        return;
+      }
       pointers.set(event.pointerId, event);
       if (pinch && pointers.size === 2) {
         const now = pinchOf(pointers, pane);
-        explorer.panBy((pinch.fx - now.fx), (pinch.fy - now.fy));
+        explorer.panBy(pinch.fx - now.fx, pinch.fy - now.fy);
         explorer.zoom(pinch.distance / Math.max(8, now.distance), now.fx, now.fy);
         pinch = now;
         moved = 99;
         return;
       }
-      const dx = event.clientX - before.clientX, dy = event.clientY - before.clientY;
+      const dx = event.clientX - before.clientX,
+        dy = event.clientY - before.clientY;
       moved += Math.abs(dx) + Math.abs(dy);
       const box = canvas.getBoundingClientRect();
-      if (moved > 4) { explorer.panBy(-dx / box.width, -dy / box.height); explorer.hover(null); }
+      if (moved > 4) {
+        explorer.panBy(-dx / box.width, -dy / box.height);
+        explorer.hover(null);
+      }
     });
 
     const release = (event) => {
@@ -59,7 +74,10 @@ function listen(explorer) {
     canvas.addEventListener("pointerup", release);
     canvas.addEventListener("pointercancel", release);
     canvas.addEventListener("pointerleave", () => pointers.size || explorer.hover(null));
-    canvas.addEventListener("dblclick", (event) => { event.preventDefault(); explorer.reset(); });
+    canvas.addEventListener("dblclick", (event) => {
+      event.preventDefault();
+      explorer.reset();
+    });
     canvas.addEventListener("keydown", (event) => onKey(explorer, event));
   }
   for (const button of root.querySelectorAll("button[data-do]"))
@@ -67,10 +85,12 @@ function listen(explorer) {
 }
 
 function pinchOf(pointers, pane) {
-  const [a, b] = [...pointers.values()], box = pane.over.getBoundingClientRect();
+  const [a, b] = [...pointers.values()],
+    box = pane.over.getBoundingClientRect();
   return {
     distance: Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY),
-    fx: ((a.clientX + b.clientX) / 2 - box.left) / box.width, fy: ((a.clientY + b.clientY) / 2 - box.top) / box.height,
+    fx: ((a.clientX + b.clientX) / 2 - box.left) / box.width,
+    fy: ((a.clientY + b.clientY) / 2 - box.top) / box.height,
   };
 }
 

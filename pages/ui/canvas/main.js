@@ -1,7 +1,9 @@
 // The explorer: one mask, one view, one selection, two panes. Streamlit calls the default export on every rerun and
 // on every change of theme; the explorer of a place on the page lives as long as that place.
 
-const SHARP_MS = 22; // dearer pictures are moved as they are while the view moves, and drawn exactly when it rests
+const HELP =
+  "Point at a cell to read it; click to hold its column and tile. " +
+  "Wheel or pinch zooms, dragging moves, a double click shows all.";
 const REST_MS = 90;
 const LARGEST_CELL = 48;
 
@@ -9,10 +11,17 @@ class Explorer {
   constructor(root) {
     this.root = root;
     this.panes = [...root.querySelectorAll(".pane")].map((element) => ({
-      element, side: element.dataset.side, base: element.querySelector(".base"), over: element.querySelector(".over"),
+      element,
+      side: element.dataset.side,
+      base: element.querySelector(".base"),
+      over: element.querySelector(".over"),
       kept: document.createElement("canvas"),
     }));
-    this.selected = null; this.hovered = null; this.cost = 0; this.moving = false; this.dirty = 0;
+    this.selected = null;
+    this.hovered = null;
+    this.cost = 0;
+    this.moving = false;
+    this.dirty = 0;
     this.strip = new Strip(root.querySelector(".strip"), (k) => this.select({ q: this.selected?.q ?? 0, k }));
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.panes[0].element.querySelector(".stage"));
@@ -32,7 +41,9 @@ class Explorer {
 
   update(bytes, report) {
     this.report = report;
-    const payload = decodePayload(bytes), { head } = payload, before = this.mask;
+    const payload = decodePayload(bytes),
+      { head } = payload,
+      before = this.mask;
     const told = JSON.stringify(head);
     if (told !== this.told) {
       this.told = told;
@@ -40,7 +51,10 @@ class Explorer {
         this.mask = new MaskVectors(payload);
         this.exactView = this.overview = null;
         this.root.dataset.mask = head.id;
-        if (!before || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) { this.selected = null; this.showAll(); }
+        if (!before || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) {
+          this.selected = null;
+          this.showAll();
+        }
       } else {
         this.mask.head = head;
         this.mask.setTiles(head.block_m, head.block_n, head.rule);
@@ -53,20 +67,26 @@ class Explorer {
   }
 
   layout() {
-    const { head, sq, sk } = this.mask, ratio = Math.min(1.25, Math.max(0.3, sq / sk));
+    const { head, sq, sk } = this.mask,
+      ratio = Math.min(1.25, Math.max(0.3, sq / sk));
     this.root.style.setProperty("--fm-ratio", String(1 / ratio));
-    for (const side of ["matrix", "vectors"]) this.root.querySelector(`.pane[data-side=${side}] small`).textContent = head[side];
-    for (const name of ["lts", "lte", "uts", "ute"]) this.root.querySelector(`[data-vector=${name}]`).hidden = !head.names.includes(name);
+    for (const side of ["matrix", "vectors"])
+      this.root.querySelector(`.pane[data-side=${side}] small`).textContent = head[side];
+    for (const name of ["lts", "lte", "uts", "ute"])
+      this.root.querySelector(`[data-vector=${name}]`).hidden = !head.names.includes(name);
     this.root.querySelector("[data-vector=diagonal]").hidden = !head.causal;
-    const summary = summaryWords(this.mask, head.counts);
-    for (const pane of this.panes) pane.over.setAttribute("aria-label", `${pane.element.querySelector("b").textContent}. ${summary}`);
+    const summary = summaryWords(this.mask);
+    for (const pane of this.panes)
+      pane.over.setAttribute("aria-label", `${pane.element.querySelector("b").textContent}. ${summary}`);
     this.resize();
   }
 
   resize() {
     if (!this.mask) return;
-    const scale = Math.min(2, window.devicePixelRatio || 1), box = this.panes[0].base.getBoundingClientRect();
-    const width = Math.round(box.width * scale), height = Math.round(box.height * scale);
+    const scale = Math.min(2, window.devicePixelRatio || 1),
+      box = this.panes[0].base.getBoundingClientRect();
+    const width = Math.round(box.width * scale),
+      height = Math.round(box.height * scale);
     if (width < 2 || height < 2) return;
     const changed = width !== this.width || height !== this.height;
     Object.assign(this, { width, height, scale });
@@ -89,19 +109,30 @@ class Explorer {
 
   // ---- view --------------------------------------------------------------------------------------------------
 
-  showAll() { this.view = { c: 0, w: this.mask.sk, r: 0, h: this.mask.sq }; }
-  showsAll() { return this.view.w >= this.mask.sk && this.view.h >= this.mask.sq; }
-  reset() { this.showAll(); this.moved(); }
+  showAll() {
+    this.view = { c: 0, w: this.mask.sk, r: 0, h: this.mask.sq };
+  }
+  showsAll() {
+    return this.view.w >= this.mask.sk && this.view.h >= this.mask.sq;
+  }
+  reset() {
+    this.showAll();
+    this.moved();
+  }
 
   cellAt(fx, fy) {
-    const { view, mask } = this, k = Math.floor(view.c + fx * view.w), q = Math.floor(view.r + fy * view.h);
+    const { view, mask } = this,
+      k = Math.floor(view.c + fx * view.w),
+      q = Math.floor(view.r + fy * view.h);
     return { q, k, inside: q >= 0 && k >= 0 && q < mask.sq && k < mask.sk && fx >= 0 && fy >= 0 && fx < 1 && fy < 1 };
   }
 
   zoom(factor, fx, fy) {
-    const { view, mask, scale } = this, next = {};
+    const { view, mask, scale } = this,
+      next = {};
     const along = (start, span, f, length, pixels, a, b) => {
-      const smallest = Math.min(length, pixels / scale / LARGEST_CELL), wanted = Math.min(length, Math.max(smallest, span * factor));
+      const smallest = Math.min(length, pixels / scale / LARGEST_CELL),
+        wanted = Math.min(length, Math.max(smallest, span * factor));
       next[a] = Math.min(length - wanted, Math.max(0, start + (span - wanted) * f));
       next[b] = wanted;
     };
@@ -114,8 +145,10 @@ class Explorer {
   panBy(fx, fy) {
     const { view, mask } = this;
     this.view = {
-      c: Math.min(mask.sk - view.w, Math.max(0, view.c + fx * view.w)), w: view.w,
-      r: Math.min(mask.sq - view.h, Math.max(0, view.r + fy * view.h)), h: view.h,
+      c: Math.min(mask.sk - view.w, Math.max(0, view.c + fx * view.w)),
+      w: view.w,
+      r: Math.min(mask.sq - view.h, Math.max(0, view.r + fy * view.h)),
+      h: view.h,
     };
     this.moved();
   }
@@ -123,7 +156,10 @@ class Explorer {
   moved() {
     this.moving = true;
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => { this.moving = false; this.request(2); }, REST_MS);
+    this.resting = setTimeout(() => {
+      this.moving = false;
+      this.request(2);
+    }, REST_MS);
     this.request(2);
   }
 
@@ -131,23 +167,27 @@ class Explorer {
 
   hover(spot) {
     this.hovered = spot && { q: spot.q, k: spot.k };
+    this.root.querySelector(".readout").ariaLive = "off";
     this.request(1);
   }
 
-  select(spot, { tell = true } = {}) {
+  select(spot) {
     this.selected = spot && { q: spot.q, k: spot.k };
     this.hovered = null;
-    if (tell) {
-      clearTimeout(this.telling);
-      this.telling = setTimeout(() => this.report("selection", this.selected && [this.selected.q, this.selected.k]), 120);
-    }
+    this.root.querySelector(".readout").ariaLive = "polite"; // a choice is read out, what the pointer passes over is not
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.report("selection", this.selected && [this.selected.q, this.selected.k]), 120);
     this.request(1);
   }
 
   moveSelection(dk, dq) {
-    const { mask, view } = this, from = this.selected ?? { q: Math.floor(view.r + view.h / 2), k: Math.floor(view.c + view.w / 2) };
+    const { mask, view } = this,
+      from = this.selected ?? { q: Math.floor(view.r + view.h / 2), k: Math.floor(view.c + view.w / 2) };
     const clamp = (v, n) => Math.min(n - 1, Math.max(0, v));
-    const spot = { q: clamp(from.q + (this.selected ? dq : 0), mask.sq), k: clamp(from.k + (this.selected ? dk : 0), mask.sk) };
+    const spot = {
+      q: clamp(from.q + (this.selected ? dq : 0), mask.sq),
+      k: clamp(from.k + (this.selected ? dk : 0), mask.sk),
+    };
     if (spot.k < view.c || spot.k >= view.c + view.w) this.panBy((spot.k - view.c) / view.w - 0.5, 0);
     if (spot.q < view.r || spot.q >= view.r + view.h) this.panBy(0, (spot.q - view.r) / view.h - 0.5);
     this.select(spot);
@@ -159,98 +199,33 @@ class Explorer {
     this.dirty = Math.max(this.dirty, what);
     this.frame ??= requestAnimationFrame(() => {
       const level = this.dirty;
-      this.frame = undefined; this.dirty = 0;
+      this.frame = undefined;
+      this.dirty = 0;
       if (!this.width || !this.palette) return;
-      if (level === 2) this.drawBase();
-      this.drawOver();
+      if (level === 2) drawBase(this);
+      drawOver(this);
       this.write();
     });
-  }
-
-  drawBase() {
-    if (this.moving && this.cost > SHARP_MS && this.exactView) { this.drawKept(); return; }
-    const { mask, view, width, height, palette } = this, began = performance.now();
-    const raster = rasterise(mask, view, width, height), s = scaleOf(view, width, height);
-    const withTiles = Math.min(s.cellX * mask.blockN, s.cellY * mask.blockM) >= 3;
-    for (const pane of this.panes) {
-      const ctx = pane.base.getContext("2d"), image = ctx.createImageData(width, height);
-      if (pane.side === "matrix") paintMatrix(image, raster, mask, palette, withTiles);
-      else paintArea(image, raster, palette);
-      ctx.putImageData(image, 0, 0);
-      if (pane.side === "matrix") drawTileGrid(ctx, mask, view, palette);
-      drawCells(ctx, mask, view, palette);
-      if (pane.side === "vectors") drawVectors(ctx, mask, view, raster, palette);
-    }
-    this.exactView = view;
-    this.cost = performance.now() - began;
-    this.root.dataset.drawMs = this.cost.toFixed(1);
-    this.root.dataset.tiles = withTiles ? "shown" : "reduced";
-  }
-
-  // The last exact picture, moved and stretched to the view of the moment.
-  drawKept() {
-    const { exactView: kept, view, width, height, palette } = this;
-    if (this.keptView !== kept) {
-      for (const pane of this.panes) pane.kept.getContext("2d").drawImage(pane.base, 0, 0);
-      this.keptView = kept;
-    }
-    const x = ((kept.c - view.c) / view.w) * width, y = ((kept.r - view.r) / view.h) * height;
-    for (const pane of this.panes) {
-      const ctx = pane.base.getContext("2d");
-      ctx.fillStyle = palette.empty;
-      ctx.fillRect(0, 0, width, height);
-      ctx.imageSmoothingEnabled = false;
-      ctx.drawImage(pane.kept, x, y, (kept.w / view.w) * width, (kept.h / view.h) * height);
-    }
-  }
-
-  drawOver() {
-    const { mask, view, palette } = this;
-    for (const pane of this.panes) {
-      const ctx = pane.over.getContext("2d"), dots = pane.side === "vectors";
-      ctx.clearRect(0, 0, this.width, this.height);
-      if (this.hovered) drawSelection(ctx, mask, view, palette, this.hovered, { strong: false, dots: false });
-      if (this.selected) drawSelection(ctx, mask, view, palette, this.selected, { strong: true, dots });
-      if (pane.side === "matrix" && !this.showsAll()) this.drawOverview(ctx);
-      pane.over.style.touchAction = this.showsAll() ? "pan-y" : "none";
-    }
-  }
-
-  drawOverview(ctx) {
-    const { mask, view, palette, scale } = this, edge = Math.round(72 * scale), pad = 6 * scale;
-    const w = edge, h = Math.max(4, Math.round((edge * this.height) / this.width)), left = this.width - w - pad;
-    if (!this.overview) {
-      this.overview = new OffscreenCanvas(w, h);
-      const small = this.overview.getContext("2d"), image = small.createImageData(w, h);
-      paintMatrix(image, rasterise(mask, { c: 0, w: mask.sk, r: 0, h: mask.sq }, w, h), mask, palette, false);
-      small.putImageData(image, 0, 0);
-    }
-    ctx.drawImage(this.overview, left, pad);
-    ctx.strokeStyle = palette.line;
-    ctx.lineWidth = scale;
-    ctx.strokeRect(left, pad, w, h);
-    ctx.strokeStyle = palette.select;
-    ctx.lineWidth = 1.5 * scale;
-    const box = (start, span, length, size) => [(start / length) * size, Math.max(3 * scale, (span / length) * size)];
-    const [x, bw] = box(view.c, view.w, mask.sk, w), [y, bh] = box(view.r, view.h, mask.sq, h);
-    ctx.strokeRect(left + Math.min(x, w - bw), pad + Math.min(y, h - bh), bw, bh);
   }
 
   // ---- text --------------------------------------------------------------------------------------------------
 
   write() {
-    const { mask, view, root, hovered, selected } = this, spot = hovered ?? selected;
+    const { mask, view, root, hovered, selected } = this,
+      spot = hovered ?? selected;
     const readout = root.querySelector(".readout");
-    const parts = spot
-      ? hovered ? cellLine(mask, spot) : columnLine(mask, spot)
-      : [["", "Point at a cell to read it; click to hold its column and tile. Wheel or pinch zooms, dragging moves, a double click shows all."]];
-    readout.replaceChildren(...parts.flatMap(([bold, text]) => {
-      const b = document.createElement("b");
-      b.textContent = bold;
-      return [b, text];
-    }));
+    const parts = spot ? (hovered ? cellLine(mask, spot) : columnLine(mask, spot)) : [["", HELP]];
+    readout.replaceChildren(
+      ...parts.flatMap(([bold, text]) => {
+        const b = document.createElement("b");
+        b.textContent = bold;
+        return [b, text];
+      }),
+    );
     const says = spot && {
-      q: spot.q, k: spot.k, visible: mask.visible(spot.q, spot.k),
+      q: spot.q,
+      k: spot.k,
+      visible: mask.visible(spot.q, spot.k),
       tile: [Math.floor(spot.q / mask.blockM), Math.floor(spot.k / mask.blockN)],
       kind: KIND_NAMES[mask.kind(Math.floor(spot.q / mask.blockM), Math.floor(spot.k / mask.blockN))],
     };
@@ -259,10 +234,15 @@ class Explorer {
     root.dataset.view = JSON.stringify([view.c, view.w, view.r, view.h]);
     root.querySelector(".scale").textContent = scaleWords(view, this.width, this.height);
     const words = root.dataset.tiles === "reduced" ? ["none visible", "some", "all"] : ["skipped", "partial", "full"];
-    ["empty", "partial", "full"].forEach((kind, i) => (root.querySelector(`[data-kind=${kind}]`).textContent = words[i]));
+    ["empty", "partial", "full"].forEach(
+      (kind, i) => (root.querySelector(`[data-kind=${kind}]`).textContent = words[i]),
+    );
     this.strip.write(mask, spot ?? { k: Math.floor(view.c + view.w / 2) }, selected, this.palette);
     root.dataset.ready = mask.head.id;
-    if (!mask.head.drawn && !this.toldDrawn) { this.toldDrawn = true; this.report("drawn", true); }
+    if (!mask.head.drawn && !this.toldDrawn) {
+      this.toldDrawn = true;
+      this.report("drawn", true);
+    }
   }
 }
 
@@ -277,5 +257,8 @@ export default function ({ data, parentElement, setStateValue }) {
     explorers.set(parentElement, explorer);
   }
   explorer.update(data, setStateValue);
-  return () => { explorers.get(parentElement)?.destroy(); explorers.delete(parentElement); };
+  return () => {
+    explorers.get(parentElement)?.destroy();
+    explorers.delete(parentElement);
+  };
 }

@@ -1,7 +1,9 @@
 // The mask as the page receives it: a short JSON head and the int32 vectors that carry information. Nothing here is
 // ever N x N; every answer about cells, columns and tiles is read from the four vectors.
 
-const EMPTY = 0, PARTIAL = 1, FULL = 2;
+const EMPTY = 0,
+  PARTIAL = 1,
+  FULL = 2;
 const KIND_NAMES = ["empty", "partial", "full"];
 
 // Payload: uint32 length of the head, the head as JSON padded to a multiple of four, then the vectors in head.names.
@@ -35,14 +37,26 @@ class MaskVectors {
   // Disjoint hidden runs [a1, b1) and [a2, b2) of every column in rising order, an empty one as (Sq, Sq).
   joinRuns() {
     const { sq, sk, lts, lte, uts, ute } = this;
-    const a1 = new Int32Array(sk), b1 = new Int32Array(sk), a2 = new Int32Array(sk), b2 = new Int32Array(sk);
+    const a1 = new Int32Array(sk),
+      b1 = new Int32Array(sk),
+      a2 = new Int32Array(sk),
+      b2 = new Int32Array(sk);
     for (let k = 0; k < sk; k++) {
-      let p = uts[k], q = ute[k], r = lts[k], s = lte[k];
+      let p = uts[k],
+        q = ute[k],
+        r = lts[k],
+        s = lte[k];
       if (p >= q) p = q = sq;
       if (r >= s) r = s = sq;
       if (r < p) [p, q, r, s] = [r, s, p, q];
-      if (r < sq && r <= q) { q = Math.max(q, s); r = s = sq; }
-      a1[k] = p; b1[k] = q; a2[k] = r; b2[k] = s;
+      if (r < sq && r <= q) {
+        q = Math.max(q, s);
+        r = s = sq;
+      }
+      a1[k] = p;
+      b1[k] = q;
+      a2[k] = r;
+      b2[k] = s;
     }
     Object.assign(this, { a1, b1, a2, b2 });
   }
@@ -54,10 +68,13 @@ class MaskVectors {
     return by;
   }
 
-  visible(q, k) { return this.hides(q, k).length === 0; }
+  visible(q, k) {
+    return this.hides(q, k).length === 0;
+  }
 
   visibleRuns(k) {
-    const edges = [0, this.a1[k], this.b1[k], this.a2[k], this.b2[k], this.sq], runs = [];
+    const edges = [0, this.a1[k], this.b1[k], this.a2[k], this.b2[k], this.sq],
+      runs = [];
     for (let i = 0; i < 6; i += 2) if (edges[i] < edges[i + 1]) runs.push([edges[i], edges[i + 1]]);
     return runs;
   }
@@ -65,7 +82,9 @@ class MaskVectors {
   // Minimum and maximum of one vector over the columns [from, to), from a pyramid with 32 columns a step.
   range(name, from, to) {
     const levels = (this.pyramids[name] ??= buildPyramid(this[name]));
-    let low = Infinity, high = -Infinity, level = 0;
+    let low = Infinity,
+      high = -Infinity,
+      level = 0;
     const take = (l, i) => {
       if (levels[l].low[i] < low) low = levels[l].low[i];
       if (levels[l].high[i] > high) high = levels[l].high[i];
@@ -74,7 +93,9 @@ class MaskVectors {
       const last = level === levels.length - 1;
       while (from < to && (last || from % 32)) take(level, from++);
       while (from < to && to % 32) take(level, --to);
-      from /= 32; to /= 32; level++;
+      from /= 32;
+      to /= 32;
+      level++;
     }
     return [low, high];
   }
@@ -90,18 +111,29 @@ class MaskVectors {
     let kinds = this.kindCache.get(j);
     if (kinds) return kinds;
     const { blockM, blockN, tilesM, sq, sk } = this;
-    const c0 = j * blockN, c1 = Math.min(c0 + blockN, sk);
-    const whole = new Int32Array(tilesM + 1), touched = new Int32Array(tilesM + 1);
+    const c0 = j * blockN,
+      c1 = Math.min(c0 + blockN, sk);
+    const whole = new Int32Array(tilesM + 1),
+      touched = new Int32Array(tilesM + 1);
     const add = (a, b) => {
       if (a >= b) return;
-      const first = Math.ceil(a / blockM), end = b === sq ? tilesM : Math.floor(b / blockM);
-      if (first < end) { whole[first]++; whole[end]--; }
-      touched[Math.floor(a / blockM)]++; touched[Math.min(tilesM, Math.ceil(b / blockM))]--;
+      const first = Math.ceil(a / blockM),
+        end = b === sq ? tilesM : Math.floor(b / blockM);
+      if (first < end) {
+        whole[first]++;
+        whole[end]--;
+      }
+      touched[Math.floor(a / blockM)]++;
+      touched[Math.min(tilesM, Math.ceil(b / blockM))]--;
     };
-    for (let k = c0; k < c1; k++) { add(this.a1[k], this.b1[k]); add(this.a2[k], this.b2[k]); }
+    for (let k = c0; k < c1; k++) {
+      add(this.a1[k], this.b1[k]);
+      add(this.a2[k], this.b2[k]);
+    }
     kinds = new Uint8Array(tilesM);
     for (let i = 0, w = 0, t = 0; i < tilesM; i++) {
-      w += whole[i]; t += touched[i];
+      w += whole[i];
+      t += touched[i];
       kinds[i] = w === c1 - c0 ? EMPTY : t === 0 ? FULL : PARTIAL;
     }
     if (this.rule === "paper") this.coarsenToPaper(kinds, c0, c1);
@@ -114,7 +146,8 @@ class MaskVectors {
   coarsenToPaper(kinds, c0, c1) {
     const [lower, upper] = this.intervalRanges(c0, c1);
     for (let i = 0; i < this.tilesM; i++) {
-      const r0 = i * this.blockM, r1 = Math.min(r0 + this.blockM, this.sq);
+      const r0 = i * this.blockM,
+        r1 = Math.min(r0 + this.blockM, this.sq);
       if (covers(lower, r0, r1) || covers(upper, r0, r1)) kinds[i] = EMPTY;
       else if (misses(lower, r0, r1) && misses(upper, r0, r1)) kinds[i] = FULL;
       else kinds[i] = PARTIAL;
@@ -122,13 +155,19 @@ class MaskVectors {
   }
 
   intervalRanges(c0, c1) {
-    return [["lts", "lte"], ["uts", "ute"]].map(([start, end]) => {
-      const [minStart, maxStart] = this.range(start, c0, c1), [minEnd, maxEnd] = this.range(end, c0, c1);
+    return [
+      ["lts", "lte"],
+      ["uts", "ute"],
+    ].map(([start, end]) => {
+      const [minStart, maxStart] = this.range(start, c0, c1),
+        [minEnd, maxEnd] = this.range(end, c0, c1);
       return { minStart, maxStart, minEnd, maxEnd };
     });
   }
 
-  kind(i, j) { return this.kindsOfBlock(j)[i]; }
+  kind(i, j) {
+    return this.kindsOfBlock(j)[i];
+  }
 }
 
 const covers = (run, r0, r1) => run.maxStart <= r0 && run.minEnd >= r1;
@@ -138,14 +177,18 @@ function buildPyramid(values) {
   const levels = [{ low: values, high: values }];
   while (levels.at(-1).low.length > 32) {
     const { low, high } = levels.at(-1);
-    const n = Math.ceil(low.length / 32), below = new Int32Array(n), above = new Int32Array(n);
+    const n = Math.ceil(low.length / 32),
+      below = new Int32Array(n),
+      above = new Int32Array(n);
     for (let i = 0; i < n; i++) {
-      let a = Infinity, b = -Infinity;
+      let a = Infinity,
+        b = -Infinity;
       for (let k = i * 32, end = Math.min(k + 32, low.length); k < end; k++) {
         if (low[k] < a) a = low[k];
         if (high[k] > b) b = high[k];
       }
-      below[i] = a; above[i] = b;
+      below[i] = a;
+      above[i] = b;
     }
     levels.push({ low: below, high: above });
   }

@@ -1,11 +1,15 @@
 // From vectors to pixels. A pixel covers a block of rows x columns; its state is NONE, SOME or ALL of those cells
 // visible, counted exactly, so a line one token thin still leaves its mark when a pixel holds a thousand tokens.
 
-const NONE = 0, SOME = 1, ALL = 2;
+const NONE = 0,
+  SOME = 1,
+  ALL = 2;
 
 // First and past-the-last token of every pixel along one axis.
 function pixelEdges(start, span, pixels, length) {
-  const first = new Int32Array(pixels), end = new Int32Array(pixels), step = span / pixels;
+  const first = new Int32Array(pixels),
+    end = new Int32Array(pixels),
+    step = span / pixels;
   for (let i = 0; i < pixels; i++) {
     first[i] = Math.min(length - 1, Math.max(0, Math.floor(start + i * step + 1e-9)));
     end[i] = Math.min(length, Math.max(first[i] + 1, Math.floor(start + (i + 1) * step + 1e-9)));
@@ -28,18 +32,29 @@ function placeOf(v, rows, pixels, out) {
   const begun = pixelsBefore(v, rows, pixels);
   out.begun = out.over = begun;
   out.low = out.high = v;
-  if (begun === 0) { out.low = -1; out.high = rows.first[0] + 1; }
-  else if (rows.end[begun - 1] > v) { out.over = begun - 1; out.low = rows.first[begun - 1]; out.high = rows.end[begun - 1]; }
-  else if (begun === pixels) { out.low = rows.end[pixels - 1] - 1; out.high = Infinity; }
+  if (begun === 0) {
+    out.low = -1;
+    out.high = rows.first[0] + 1;
+  } else if (rows.end[begun - 1] > v) {
+    out.over = begun - 1;
+    out.low = rows.first[begun - 1];
+    out.high = rows.end[begun - 1];
+  } else if (begun === pixels) {
+    out.low = rows.end[pixels - 1] - 1;
+    out.high = Infinity;
+  }
 }
 
 // States of a view, column after column: states[x * height + y].
 function rasterise(mask, view, width, height) {
-  const cols = pixelEdges(view.c, view.w, width, mask.sk), rows = pixelEdges(view.r, view.h, height, mask.sq);
+  const cols = pixelEdges(view.c, view.w, width, mask.sk),
+    rows = pixelEdges(view.r, view.h, height, mask.sq);
   const states = new Uint8Array(width * height);
   const counter = new RunCounter(rows, height, mask.sq);
   for (let x = 0; x < width; x++) {
-    const base = x * height, from = cols.first[x], to = cols.end[x];
+    const base = x * height,
+      from = cols.first[x],
+      to = cols.end[x];
     if (x && from === cols.first[x - 1] && to === cols.end[x - 1]) {
       states.copyWithin(base, base - height, base);
       continue;
@@ -49,7 +64,8 @@ function rasterise(mask, view, width, height) {
     counter.add(mask.a2, mask.b2, from, to);
     const { whole, touched } = counter;
     for (let y = 0, w = 0, t = 0; y < height; y++) {
-      w += whole[y]; t += touched[y];
+      w += whole[y];
+      t += touched[y];
       states[base + y] = w === to - from ? NONE : t === 0 ? ALL : SOME;
     }
   }
@@ -65,20 +81,41 @@ class RunCounter {
     this.end = { begun: 0, over: 0, low: 0, high: 0 };
   }
 
-  clear() { this.whole.fill(0); this.touched.fill(0); }
+  clear() {
+    this.whole.fill(0);
+    this.touched.fill(0);
+  }
 
   add(starts, ends, from, to) {
     const { rows, height, sq, start, end } = this;
-    let weight = 0, sv = -1, sLow = 0, sHigh = 0, ev = -1, eLow = 0, eHigh = 0;
+    let weight = 0,
+      sv = -1,
+      sLow = 0,
+      sHigh = 0,
+      ev = -1,
+      eLow = 0,
+      eHigh = 0;
     for (let k = from; k < to; k++) {
-      const s = starts[k], e = ends[k];
+      const s = starts[k],
+        e = ends[k];
       if (s >= sq) continue;
-      const sameStart = s === sv || (s > sLow && s < sHigh), sameEnd = e === ev || (e > eLow && e < eHigh);
+      const sameStart = s === sv || (s > sLow && s < sHigh),
+        sameEnd = e === ev || (e > eLow && e < eHigh);
       if (!sameStart || !sameEnd) {
         this.flush(weight);
         weight = 0;
-        if (!sameStart) { placeOf(s, rows, height, start); sv = s; sLow = start.low; sHigh = start.high; }
-        if (!sameEnd) { placeOf(e, rows, height, end); ev = e; eLow = end.low; eHigh = end.high; }
+        if (!sameStart) {
+          placeOf(s, rows, height, start);
+          sv = s;
+          sLow = start.low;
+          sHigh = start.high;
+        }
+        if (!sameEnd) {
+          placeOf(e, rows, height, end);
+          ev = e;
+          eLow = end.low;
+          eHigh = end.high;
+        }
       }
       weight++;
     }
@@ -88,23 +125,32 @@ class RunCounter {
   flush(weight) {
     if (!weight) return;
     const { whole, touched, start, end } = this;
-    if (start.begun < end.over) { whole[start.begun] += weight; whole[end.over] -= weight; }
-    if (start.over < end.begun) { touched[start.over] += weight; touched[end.begun] -= weight; }
+    if (start.begun < end.over) {
+      whole[start.begun] += weight;
+      whole[end.over] -= weight;
+    }
+    if (start.over < end.begun) {
+      touched[start.over] += weight;
+      touched[end.begun] -= weight;
+    }
   }
 }
 
 // Colours of the matrix side: the tile of the pixel's middle says the kind, the state says the share that is visible.
 // Smaller than three pixels, tiles are left out and the states alone are drawn.
 function paintMatrix(image, raster, mask, palette, withTiles) {
-  const { states, cols, rows, width, height } = raster, out = new Uint32Array(image.data.buffer);
+  const { states, cols, rows, width, height } = raster,
+    out = new Uint32Array(image.data.buffer);
   const middle = (edges, i) => (edges.first[i] + edges.end[i] - 1) >> 1;
   const tileRow = Int32Array.from({ length: height }, (_, y) => Math.floor(middle(rows, y) / mask.blockM));
   const { empty, partial, partialDark, thin, waste, wasteDark, full } = palette.packed;
-  const pitch = palette.hatchPitch, dark = Math.max(1, Math.round(pitch * 0.3));
+  const pitch = palette.hatchPitch,
+    dark = Math.max(1, Math.round(pitch * 0.3));
   for (let x = 0; x < width; x++) {
     const kinds = withTiles ? mask.kindsOfBlock(Math.floor(middle(cols, x) / mask.blockN)) : null;
     for (let y = 0, s = x * height, p = x; y < height; y++, s++, p += width) {
-      const state = states[s], kind = kinds ? kinds[tileRow[y]] : state;
+      const state = states[s],
+        kind = kinds ? kinds[tileRow[y]] : state;
       const hatched = (x + y) % pitch < dark;
       if (state === NONE) out[p] = kind === PARTIAL ? (hatched ? wasteDark : waste) : empty;
       else if (state === ALL && kind === FULL) out[p] = full;
@@ -115,7 +161,8 @@ function paintMatrix(image, raster, mask, palette, withTiles) {
 
 // Colours of the vector side: hidden, visible, and a shade between where a pixel holds both.
 function paintArea(image, raster, palette) {
-  const { states, width, height } = raster, out = new Uint32Array(image.data.buffer);
+  const { states, width, height } = raster,
+    out = new Uint32Array(image.data.buffer);
   const shades = [palette.packed.empty, palette.packed.mixed, palette.packed.ground];
   for (let x = 0; x < width; x++)
     for (let y = 0, s = x * height, p = x; y < height; y++, s++, p += width) out[p] = shades[states[s]];

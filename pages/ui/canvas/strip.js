@@ -13,15 +13,20 @@ class Strip {
 
   write(mask, spot, selected) {
     const wide = Math.max(44, String(Math.max(mask.sq, mask.sk)).length * 8 + 14);
-    const fits = Math.max(3, Math.floor((this.width - 64) / wide)), count = Math.min(mask.sk, fits);
+    const fits = Math.max(3, Math.floor((this.width - 64) / wide)),
+      count = Math.min(mask.sk, fits);
     const from = Math.max(0, Math.min(mask.sk - count, spot.k - Math.floor(count / 2)));
     const key = [mask.head.id, from, count, spot.k, selected?.k].join();
     if (key === this.key) return;
     this.key = key;
-    const table = document.createElement("table"), columns = Array.from({ length: count }, (_, i) => from + i);
+    const table = document.createElement("table"),
+      columns = Array.from({ length: count }, (_, i) => from + i);
     const row = (head, className, values, tag) => {
-      const tr = table.insertRow(), th = document.createElement("th");
-      th.textContent = head; th.scope = "row"; th.className = className;
+      const tr = table.insertRow(),
+        th = document.createElement("th");
+      th.textContent = head;
+      th.scope = "row";
+      th.className = className;
       tr.append(th);
       for (const [i, value] of values.entries()) {
         const cell = document.createElement(tag);
@@ -33,7 +38,13 @@ class Strip {
       }
     };
     row("key", "", columns, "th");
-    for (const name of mask.names) row(name.toUpperCase(), name, columns.map((k) => mask[name][k]), "td");
+    for (const name of mask.names)
+      row(
+        name.toUpperCase(),
+        name,
+        columns.map((k) => mask[name][k]),
+        "td",
+      );
     this.element.replaceChildren(table);
   }
 }

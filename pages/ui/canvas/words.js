@@ -24,36 +24,60 @@ function cellWords(mask, q, k) {
 
 // The comparison of the row block with the minimum and maximum of the vectors that decided a tile's kind.
 function tileReason(mask, i, j) {
-  const { r0, r1, c0, c1 } = mask.tileRange(i, j), kind = mask.kind(i, j);
-  const runs = mask.intervalRanges(c0, c1), last = r1 - 1;
+  const { r0, r1, c0, c1 } = mask.tileRange(i, j),
+    kind = mask.kind(i, j);
+  const runs = mask.intervalRanges(c0, c1),
+    last = r1 - 1;
   const says = runs.map((run, n) => compare(mask, run, n === 0, r0, last, c0, c1));
   if (kind === EMPTY) {
     const one = says.find((s) => s.covers);
-    return one ? one.text : "each of its columns hides all these rows by one run or another, though neither interval alone does (the paper's rule would compute it)";
+    return one
+      ? one.text
+      : "each of its columns hides all these rows by one run or another, though neither interval alone does " +
+          "(the paper's rule would compute it)";
   }
   if (kind === FULL) {
     if (says.some((s) => s.cuts)) return "each column's runs lie above or below these rows";
-    return says.map((s) => s.text).filter(Boolean).join(" and ") || "nothing is hidden in these columns";
+    return (
+      says
+        .map((s) => s.text)
+        .filter(Boolean)
+        .join(" and ") || "nothing is hidden in these columns"
+    );
   }
-  return says.filter((s) => s.cuts || s.covers).map((s) => s.text).join("; ");
+  return says
+    .filter((s) => s.cuts || s.covers)
+    .map((s) => s.text)
+    .join("; ");
 }
 
 function compare(mask, run, lower, r0, last, c0, c1) {
-  const { minStart, maxStart, minEnd, maxEnd } = run, diagonal = !lower && mask.causal;
-  const S = lower ? "LTS" : "UTS", E = lower ? "LTE" : "UTE";
-  const openEnd = minEnd === mask.sq, openStart = maxStart === 0;
+  const { minStart, maxStart, minEnd, maxEnd } = run,
+    diagonal = !lower && mask.causal;
+  const S = lower ? "LTS" : "UTS",
+    E = lower ? "LTE" : "UTE";
+  const openEnd = minEnd === mask.sq,
+    openStart = maxStart === 0;
   const shift = mask.offset ? ` ${mask.offset > 0 ? "-" : "+"} ${Math.abs(mask.offset)}` : "";
   if (maxEnd === 0 || minStart === mask.sq) return { text: "", covers: false, cuts: false };
   if (maxStart <= r0 && minEnd >= last + 1) {
-    const start = `its first row ${r0} ≥ max ${S} ${maxStart}`, end = `its last row ${last} < min ${E} ${minEnd}`;
+    const start = `its first row ${r0} ≥ max ${S} ${maxStart}`,
+      end = `its last row ${last} < min ${E} ${minEnd}`;
     if (diagonal) return { covers: true, text: `its last row ${last} < its first column ${c0}${shift}` };
     return { covers: true, text: openEnd ? start : openStart ? end : `${start} and ${end}` };
   }
   if (minStart > last) return { text: `its last row ${last} < min ${S} ${minStart}` };
-  if (maxEnd <= r0) return { text: diagonal ? `its first row ${r0} ≥ its last column ${c1 - 1}${shift}` : `its first row ${r0} ≥ max ${E} ${maxEnd}` };
+  if (maxEnd <= r0)
+    return {
+      text: diagonal
+        ? `its first row ${r0} ≥ its last column ${c1 - 1}${shift}`
+        : `its first row ${r0} ≥ max ${E} ${maxEnd}`,
+    };
   if (diagonal) return { cuts: true, text: `the causal diagonal crosses it` };
   const range = (name, a, b) => (a === b ? `${name} ${a}` : `${name} ${a} … ${b}`);
-  const parts = [openStart ? "" : range(S, minStart, maxStart), openEnd ? "" : range(E, minEnd, maxEnd)].filter(Boolean);
+  const parts = [openStart ? "" : range(S, minStart, maxStart), openEnd ? "" : range(E, minEnd, maxEnd)].filter(
+    Boolean,
+  );
   return { cuts: true, text: `${parts.join(" and ")} cut${parts.length > 1 ? "" : "s"} its ${rowsText(r0, last + 1)}` };
 }
 
@@ -63,7 +87,10 @@ function cellLine(mask, { q, k }) {
 }
 
 function tileLine(mask, q, k) {
-  const i = Math.floor(q / mask.blockM), j = Math.floor(k / mask.blockN), t = mask.tileRange(i, j), kind = mask.kind(i, j);
+  const i = Math.floor(q / mask.blockM),
+    j = Math.floor(k / mask.blockN),
+    t = mask.tileRange(i, j),
+    kind = mask.kind(i, j);
   const reason = tileReason(mask, i, j);
   return [
     [`Tile (${i}, ${j})`, `, ${rowsText(t.r0, t.r1)} × ${columnsText(t.c0, t.c1)}: `],
@@ -74,23 +101,31 @@ function tileLine(mask, q, k) {
 // The same for a selected column.
 function columnLine(mask, { q, k }) {
   const parts = [];
-  const upper = mask.uts[k] < mask.ute[k], lower = mask.lts[k] < mask.lte[k];
-  if (upper) parts.push(`${rowsText(mask.uts[k], mask.ute[k])} hidden by ${mask.causal ? "the causal diagonal" : mask.uts[k] ? "UTS and UTE" : "UTE"}`);
-  if (lower) parts.push(`${rowsText(mask.lts[k], mask.lte[k])} hidden by ${mask.lte[k] === mask.sq ? "LTS" : "LTS and LTE"}`);
+  const upper = mask.uts[k] < mask.ute[k],
+    lower = mask.lts[k] < mask.lte[k];
+  if (upper)
+    parts.push(
+      `${rowsText(mask.uts[k], mask.ute[k])} hidden by ` +
+        (mask.causal ? "the causal diagonal" : mask.uts[k] ? "UTS and UTE" : "UTE"),
+    );
+  if (lower)
+    parts.push(`${rowsText(mask.lts[k], mask.lte[k])} hidden by ${mask.lte[k] === mask.sq ? "LTS" : "LTS and LTE"}`);
   const seen = mask.visibleRuns(k).map(([a, b]) => rowsText(a, b));
   const visible = seen.length ? `visible to ${seen.join(" and ")}` : "visible to nobody";
   return [[`Column ${k}`, `: ${[...parts, visible].join("; ")}. `], ...tileLine(mask, q, k)];
 }
 
 function scaleWords(view, width, height) {
-  const perX = view.w / width, perY = view.h / height;
+  const perX = view.w / width,
+    perY = view.h / height;
   if (perX <= 1 && perY <= 1) return "";
   const n = (v) => (v < 10 ? v.toFixed(1) : grouped(Math.round(v)));
   return `1 pixel = ${n(perX)} × ${n(perY)} tokens`;
 }
 
-function summaryWords(mask, counts) {
-  const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`;
-  const tiles = `Tiles of ${mask.blockM} by ${mask.blockN}: ${grouped(counts[EMPTY])} skipped, ${grouped(counts[PARTIAL])} partial, ${grouped(counts[FULL])} full.`;
-  return `Attention mask, ${size}. ${tiles} Arrow keys pan, plus and minus zoom, 0 shows all, shift and arrow keys move the selected cell.`;
+function summaryWords(mask) {
+  const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`,
+    share = (100 * mask.head.density).toPrecision(3);
+  const keys = "Arrow keys pan, plus and minus zoom, 0 shows all, shift and arrow keys move the selected cell.";
+  return `Attention mask, ${size}; ${share} % of the pairs are visible. Tiles of ${mask.blockM} by ${mask.blockN}. ${keys}`;
 }

@@ -1,0 +1,87 @@
+// The two layers of a pane: the exact picture below, and what follows the pointer above it.
+
+// Dearer pictures are moved as they are while the view moves, and drawn exactly when it rests.
+const SHARP_MS = 22;
+
+function drawBase(explorer) {
+  if (explorer.moving && explorer.cost > SHARP_MS && explorer.exactView) {
+    drawKept(explorer);
+    return;
+  }
+  const { mask, view, width, height, palette } = explorer,
+    began = performance.now();
+  const raster = rasterise(mask, view, width, height),
+    s = scaleOf(view, width, height);
+  const withTiles = Math.min(s.cellX * mask.blockN, s.cellY * mask.blockM) >= 3;
+  for (const pane of explorer.panes) {
+    const ctx = pane.base.getContext("2d"),
+      image = ctx.createImageData(width, height);
+    if (pane.side === "matrix") paintMatrix(image, raster, mask, palette, withTiles);
+    else paintArea(image, raster, palette);
+    ctx.putImageData(image, 0, 0);
+    if (pane.side === "matrix") drawTileGrid(ctx, mask, view, palette);
+    drawCells(ctx, mask, view, palette);
+    if (pane.side === "vectors") drawVectors(ctx, mask, view, raster, palette);
+  }
+  explorer.exactView = view;
+  explorer.cost = performance.now() - began;
+  explorer.root.dataset.drawMs = explorer.cost.toFixed(1);
+  explorer.root.dataset.tiles = withTiles ? "shown" : "reduced";
+}
+
+// The last exact picture, moved and stretched to the view of the moment.
+function drawKept(explorer) {
+  const { exactView: kept, view, width, height, palette } = explorer;
+  if (explorer.keptView !== kept) {
+    for (const pane of explorer.panes) pane.kept.getContext("2d").drawImage(pane.base, 0, 0);
+    explorer.keptView = kept;
+  }
+  const x = ((kept.c - view.c) / view.w) * width,
+    y = ((kept.r - view.r) / view.h) * height;
+  for (const pane of explorer.panes) {
+    const ctx = pane.base.getContext("2d");
+    ctx.fillStyle = palette.empty;
+    ctx.fillRect(0, 0, width, height);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(pane.kept, x, y, (kept.w / view.w) * width, (kept.h / view.h) * height);
+  }
+}
+
+function drawOver(explorer) {
+  const { mask, view, palette } = explorer;
+  for (const pane of explorer.panes) {
+    const ctx = pane.over.getContext("2d"),
+      dots = pane.side === "vectors";
+    ctx.clearRect(0, 0, explorer.width, explorer.height);
+    if (explorer.hovered) drawSelection(ctx, mask, view, palette, explorer.hovered, { strong: false, dots: false });
+    if (explorer.selected) drawSelection(ctx, mask, view, palette, explorer.selected, { strong: true, dots });
+    if (pane.side === "matrix" && !explorer.showsAll()) drawOverview(explorer, ctx);
+    pane.over.style.touchAction = explorer.showsAll() ? "pan-y" : "none";
+  }
+}
+
+function drawOverview(explorer, ctx) {
+  const { mask, view, palette, scale } = explorer,
+    edge = Math.round(72 * scale),
+    pad = 6 * scale;
+  const w = edge,
+    h = Math.max(4, Math.round((edge * explorer.height) / explorer.width)),
+    left = explorer.width - w - pad;
+  if (!explorer.overview) {
+    explorer.overview = new OffscreenCanvas(w, h);
+    const small = explorer.overview.getContext("2d"),
+      image = small.createImageData(w, h);
+    paintMatrix(image, rasterise(mask, { c: 0, w: mask.sk, r: 0, h: mask.sq }, w, h), mask, palette, false);
+    small.putImageData(image, 0, 0);
+  }
+  ctx.drawImage(explorer.overview, left, pad);
+  ctx.strokeStyle = palette.line;
+  ctx.lineWidth = scale;
+  ctx.strokeRect(left, pad, w, h);
+  ctx.strokeStyle = palette.select;
+  ctx.lineWidth = 1.5 * scale;
+  const box = (start, span, length, size) => [(start / length) * size, Math.max(3 * scale, (span / length) * size)];
+  const [x, bw] = box(view.c, view.w, mask.sk, w),
+    [y, bh] = box(view.r, view.h, mask.sq, h);
+  ctx.strokeRect(left + Math.min(x, w - bw), pad + Math.min(y, h - bh), bw, bh);
+}
