@@ -121,8 +121,8 @@ def show(rows, *, key: str) -> None:
         return
     st.caption(
         "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ) with ρ of 128 × 128 tiles, the paper's figure. TFLOP/s (pairs): 4·D for "
-        "each visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the same "
-        "dtype. Ceilings compute every pair or the causal half, not this mask."
+        "each visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the "
+        "same dtype. Ceilings compute every pair or the causal half, not this mask."
     )
     st.download_button(
         "Download rows (.jsonl)",

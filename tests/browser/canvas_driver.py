@@ -36,6 +36,8 @@ class Screen:
 
     def go(self, **query):
         """Move to another screen of the Compose page without loading it again, as the Back button does."""
+        self.page.wait_for_timeout(150)  # a click just before is still on its way to the server
+        self.settled()
         self.page.evaluate(
             "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }",
             urlencode(query),

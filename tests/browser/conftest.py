@@ -85,7 +85,7 @@ def contexts(chromium):
         context_.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(server, contexts):
     """One tab that stays open: tests move it to their screen with `go`."""
     tab = Screen(contexts("light", 1440).new_page(), server).open()

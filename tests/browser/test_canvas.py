@@ -96,8 +96,8 @@ def test_wheel_drag_keys_and_buttons_move_the_view(shared):
     assert tab.told("view") == whole
 
 
-def test_a_click_selects_everywhere_and_enters_the_link(screen):
-    tab = screen().open()
+def test_a_click_selects_everywhere_and_enters_the_link(shared):
+    tab = shared.go(mask="causal & document(2481, 1388, 1978, 2345)", n=8192)
     box = tab.box("vectors")
     tab.page.mouse.click(box["x"] + 0.7 * box["width"], box["y"] + 0.9 * box["height"])
     tab.page.wait_for_url("**at=*")
@@ -114,8 +114,8 @@ def test_a_click_selects_everywhere_and_enters_the_link(screen):
     assert tab.told("selected") in (spot, {"q": spot["q"] + 1, "k": spot["k"] - 1})
 
 
-def test_a_million_tokens(screen, capsys):
-    tab = screen().open(mask="sliding_window(1)", n=2**20)
+def test_a_million_tokens(shared, capsys):
+    tab = shared.go(mask="sliding_window(1)", n=2**20)
     ground = tab.pixel(0.8, 0.2)[0]
     for f in (0.1, 0.33, 0.5, 0.77, 0.9):  # the diagonal is one token wide, a pixel some 2,000
         assert any(color != ground for color in tab.pixel(f, f, reach=1))

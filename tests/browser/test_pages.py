@@ -21,8 +21,8 @@ def test_the_first_screen_tells_its_story(screen, theme, width):
     )
 
 
-def test_pages_back_and_forward_lose_nothing(screen):
-    tab = screen().open(mask="sliding_window(37)", n=384, tile="64x64")
+def test_pages_back_and_forward_lose_nothing(shared):
+    tab = shared.go(mask="sliding_window(37)", n=384, tile="64x64")
     page, text = tab.page, tab.page.get_by_label("Mask", exact=True)
     for name in ("Measure", "Compose"):
         page.get_by_role("link", name=name).first.click()
