@@ -53,10 +53,10 @@ def _software() -> dict[str, str | None]:
 def _commit() -> str | None:
     """The commit of the checkout this file is in, "+changes" behind it if files differ; else $FLASHMASK_COMMIT."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
+    commit = _first_line("git", "-C", str(root), "rev-parse", "HEAD") if (root / ".git").exists() else None
+    if commit is None:  # a copy without its history, or a checkout that git refuses to read
         return os.environ.get("FLASHMASK_COMMIT")
-    commit = _first_line("git", "-C", str(root), "rev-parse", "HEAD")
-    changed = commit and _first_line("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
+    changed = _first_line("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
     return f"{commit}+changes" if changed else commit
 
 
