@@ -8,11 +8,10 @@ from math import log2
 
 import streamlit as st
 
-import flashmask_core as fm
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
 
-from . import cards, results, state
+from . import build, cards, results, state
 from .build import Built, tile_counts
 from .words import ratio_text
 
@@ -34,15 +33,13 @@ def nearest(built: Built, screen: state.Screen) -> tuple[list[BenchRow], bool] |
     timed = [rows for rows in cases().values() if _best(rows, "flashmask", "forward")]
     if not timed:
         return None
-    text = _canonical(built.text)
     rho = tile_counts(*built.source, 128, 128, "exact").rho
 
     def distance(rows: list[BenchRow]) -> tuple:
         row = _best(rows, "flashmask", "forward")
-        same = (row.seqlen_q, row.seqlen_k) == (built.seqlen_q, built.seqlen_k) and _canonical(row.mask) == text
         unlike = abs((row.rho or 0) - rho) * 8 + abs(log2(row.seqlen_k / built.seqlen_k))
         return (
-            not (same and not built.variant),
+            not _shows_the_same(row, built),
             unlike,
             row.dtype != "bfloat16",
             row.head_dim != 128,
@@ -53,12 +50,12 @@ def nearest(built: Built, screen: state.Screen) -> tuple[list[BenchRow], bool] |
     return rows, not distance(rows)[0]
 
 
-@st.cache_data(max_entries=512, show_spinner=False)
-def _canonical(text: str) -> str:
-    try:
-        return str(fm.parse(text))
-    except ValueError:
-        return text
+def _shows_the_same(row: BenchRow, built: Built) -> bool:
+    """Whether a recorded mask shows the same pairs, whatever text it was written as."""
+    pairs = built.seqlen_q * built.seqlen_k
+    if (row.seqlen_q, row.seqlen_k) != (built.seqlen_q, built.seqlen_k) or round(row.density * pairs) != built.pairs:
+        return False
+    return build.built(row.mask, row.seqlen_q, row.seqlen_k).mask.equals(built.mask)
 
 
 def _best(rows: list[BenchRow], prefix: str, direction: str) -> BenchRow | None:
