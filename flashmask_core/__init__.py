@@ -23,6 +23,7 @@ _EXPORTS = {
     "NotRepresentableError": "masks.errors",
     "Fit": "masks.fit",
     "fit": "masks.fit",
+    "load_mask": "masks.load",
     "mask": "masks.language",
     "parse": "masks.language",
     "TileMap": "tiles.classify",

@@ -1,0 +1,96 @@
+"""A dense matrix as a ColumnMask, strip by strip, so that no second matrix of that size is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..column_mask import ColumnMask
+from ..errors import NotRepresentableError
+from ..expr import MAX_SEQLEN
+from ..runs import MaskedRuns
+
+_STRIP_CELLS = 1 << 22
+HIDDEN_FROM = -1e4  # an additive value at or below it hides
+
+
+@dataclass(frozen=True)
+class _Meaning:
+    """Which values of a matrix are visible: those equal to `visible` (bool: True or False)."""
+
+    visible: float
+
+
+def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False) -> ColumnMask:
+    """[Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk] of bool, 0 and 1, or 0 and -1e4 or less.
+
+    polarity: what True or 1 (pixels: the brighter tone) means, "visible" or "masked"; bool and pixels need it.
+
+    Raises ValueError for anything else, NotRepresentableError with every column that has more than two masked runs.
+    """
+    if not 2 <= values.ndim <= 4 or 0 in values.shape:
+        raise ValueError(f"dense: wanted [Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk], got {list(values.shape)}")
+    if max(values.shape) > MAX_SEQLEN:
+        raise ValueError(f"dense: wanted at most {MAX_SEQLEN:,} queries and keys, got {list(values.shape)}")
+    planes = values.reshape((1, 1, *values.shape)[-4:]) if values.ndim != 3 else values[:, None]
+    meaning = _meaning(planes, polarity, pixels)
+    columns, most, batch = set(), 0, []
+    for heads in planes:
+        batch.append([])
+        for plane in heads:
+            runs, broken, plane_most = _runs(plane, meaning)
+            columns |= broken
+            most = max(most, plane_most)
+            if not columns:
+                batch[-1].append(ColumnMask.from_runs(runs))
+    if columns:
+        raise NotRepresentableError(sorted(columns), most)
+    return ColumnMask.stack([ColumnMask.stack(heads, dim="head") for heads in batch], dim="batch")
+
+
+def _runs(plane: np.ndarray, meaning: _Meaning) -> tuple[MaskedRuns | None, set[int], int]:
+    """(masked runs, columns with more than two, the most runs of one); no runs are kept once a column has too many."""
+    strips, broken, most = [], set(), 0
+    width = max(1, _STRIP_CELLS // plane.shape[0])
+    for first in range(0, plane.shape[1], width):
+        runs = MaskedRuns.from_dense(plane[:, first : first + width] == meaning.visible)
+        most = max(most, int(runs.counts.max()))
+        broken.update((first + np.flatnonzero(runs.counts > 2)).tolist())
+        strips = [] if broken else [*strips, runs]
+    return (None if broken else MaskedRuns.concatenate(strips)), broken, most
+
+
+def _meaning(planes: np.ndarray, polarity: str | None, pixels: bool) -> _Meaning:
+    if planes.dtype.kind == "b":
+        if polarity is None:
+            what = "which tone of a picture is visible" if pixels else "whether True is visible or masked in a bool array"
+            word = "the brighter one" if pixels else "True"
+            raise ValueError(f'polarity: {what} cannot be told, so say "visible" or "masked" ({word} means that)')
+        return _Meaning(polarity == "visible")
+    zeros, ones, negatives = False, False, False
+    height = max(1, _STRIP_CELLS // planes.shape[-1])
+    for place in np.ndindex(planes.shape[:2]):
+        for first in range(0, planes.shape[2], height):
+            strip = planes[place][first : first + height]
+            zero, one, hidden = strip == 0, strip == 1, strip <= HIDDEN_FROM
+            other = ~(zero | one | hidden)
+            if other.any():
+                row, column = (int(n) for n in np.argwhere(other)[0])
+                raise ValueError(
+                    f"dense: row {first + row}, column {column} is {strip[row, column]}; wanted only 0 and 1, or only "
+                    f"0 and values of {HIDDEN_FROM:g} or less"
+                )
+            zeros, ones, negatives = zeros or zero.any(), ones or one.any(), negatives or hidden.any()
+    if ones and negatives:
+        raise ValueError("dense: the matrix has both 1 and large negative values, so it is neither 0/1 nor additive")
+    if negatives and polarity is not None:
+        raise ValueError("polarity: an additive matrix says it itself (0 is visible); leave it out")
+    if negatives:
+        return _Meaning(0)
+    if not ones and polarity is None and planes.dtype.kind != "u":
+        raise ValueError(
+            "dense: the matrix is 0 everywhere, so it may be additive (all visible) or 0/1 (nothing visible); "
+            'polarity="visible" or "masked" makes it 0/1'
+        )
+    return _Meaning(0 if polarity == "masked" else 1)
