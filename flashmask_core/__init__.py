@@ -24,6 +24,7 @@ _EXPORTS = {
     "Fit": "masks.fit",
     "fit": "masks.fit",
     "load_mask": "masks.load",
+    "export_mask": "masks.export",
     "mask": "masks.language",
     "parse": "masks.language",
     "TileMap": "tiles.classify",

@@ -27,7 +27,7 @@ def record_text(mask: ColumnMask) -> str:
     """The file's text, one line; equal masks give equal texts (B and Hm included)."""
     mask = mask.canonical()
     vectors = {
-        name: [pieces_of(vector) for vector in getattr(mask, name).reshape(-1, mask.seqlen_k).cpu().numpy()]
+        name: [pieces_of(vector) for vector in getattr(mask, name).flatten(0, 1).cpu().numpy()]
         for name in PACKINGS[mask.causal, mask.bounds]
     }
     values = (FORMAT, VERSION, mask.batch, mask.heads, mask.seqlen_q, mask.seqlen_k, mask.causal, vectors)

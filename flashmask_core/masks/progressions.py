@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 
-def linear_pieces(values: np.ndarray) -> list[tuple[int, int]]:
-    """(place, count) of pieces in which every column of `values`, int [N, V], has one step; greedy, left to right."""
+def linear_pieces(values: np.ndarray, allowed: np.ndarray | None = None) -> list[tuple[int, int]]:
+    """(place, count) of pieces in which every column of `values`, int [N, V], has one step; greedy, left to right.
+
+    allowed: bool [N - 1], which values may stand in one piece with the value behind them; None: all.
+    """
     size = len(values)
     if size < 2:
         return [(0, 1)] * size
@@ -18,6 +21,8 @@ def linear_pieces(values: np.ndarray) -> list[tuple[int, int]]:
     changes = np.flatnonzero((steps[1:] != steps[:-1]).any(axis=1)) + 1
     # By place: the place behind the last value that a piece starting there can hold.
     reach = np.append(np.repeat(np.append(changes, size - 1), np.diff(changes, prepend=0, append=size - 1)) + 1, size)
+    if allowed is not None:
+        reach[:-1] = np.where(allowed, reach[:-1], np.arange(1, size))
     reach, pieces, place = reach.tolist(), [], 0
     while place < size:
         pieces.append((place, reach[place] - place))

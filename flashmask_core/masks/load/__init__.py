@@ -203,5 +203,5 @@ def _startend_mask(values: np.ndarray, causal: bool | None, seqlen_q: int | None
             f"startend_row_indices: column {column} (batch {b}, head {h}) has {PACKINGS[bool(causal), values.shape[3]][place]}"
             f" = {values[b, h, column, place]}, and rows go from 0 to Sq = {rows}"
         )
-    indices = torch.from_numpy(np.ascontiguousarray(values, np.int32))
+    indices = torch.from_numpy(np.array(values, np.int32, order="C"))  # a copy: the caller may go on writing
     return ColumnMask.from_startend_row_indices(indices, causal=causal, seqlen_q=seqlen_q)
