@@ -1,4 +1,4 @@
-"""The command line: show a mask, count its tiles, time it. `main(argv)` returns the exit code.
+"""The command line: show a mask, count its tiles, time it, export it. `main(argv)` returns the exit code.
 
 Exit codes: 0 fine; 1 something of ours failed; 2 what was asked for cannot be (a wrong text, no GPU), with one message
 on stderr; 130 interrupted.
@@ -15,6 +15,7 @@ from .cli_bench import add_bench_command
 from .result import dumps
 
 _PAIR_GLYPHS = {"utf": "·▒█", "ascii": ".+#"}  # by TileKind
+_TARGETS = "paddle, flex_attention, sdpa, fa4, magi, transformers, npy, json"  # of export; read without importing it
 _THUMBNAIL = 32  # cells on the longer side
 
 
@@ -39,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A mask is one line of text, such as 'causal & document(333, 333, 334)' or "
         "'causal & (q - k < 512) | causal & (k < 16)'. Put it in quotes.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | export")
 
     show = commands.add_parser("show", help="the vectors, the packing, how much is visible, and a small picture")
     _add_mask(show)
@@ -52,14 +53,22 @@ def _parser() -> argparse.ArgumentParser:
     tiles.set_defaults(run=_tiles)
 
     add_bench_command(commands)
+
+    export = commands.add_parser("export", help="the mask as code or a file for another library")
+    _add_mask(export, json_help="the same as --to json")
+    export.add_argument("--to", metavar="TARGET", help=f"one of {_TARGETS}")
+    export.add_argument("--heads", type=int, metavar="H", help="query heads, where a target needs them")
+    export.add_argument("--npy", metavar="NAME", help="let the code load this file instead of holding the vectors")
+    export.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    export.set_defaults(run=_export)
     return parser
 
 
-def _add_mask(command: argparse.ArgumentParser) -> None:
+def _add_mask(command: argparse.ArgumentParser, json_help: str = "print strict JSON instead") -> None:
     command.add_argument("text", metavar="TEXT", help="the mask, in the mask language")
     command.add_argument("--seqlen", type=int, required=True, metavar="N", help="query rows Sq")
     command.add_argument("--seqlen-k", type=int, metavar="M", help="key columns Sk (default: as many as rows)")
-    command.add_argument("--json", action="store_true", help="print strict JSON instead")
+    command.add_argument("--json", action="store_true", help=json_help)
 
 
 def _show(arguments) -> int:
@@ -120,6 +129,29 @@ def _tiles(arguments) -> int:
         print(f"{rule:<7}{numbers}{maps[rule].rho.item():>10.4f}")
     print("\nexact judges every pair; paper is equation 4: min and max of each interval alone. rho = EMPTY / all.")
     print(f"vectors {mask.nbytes:,} bytes; dense mask {dense:,} bytes")
+    return 0
+
+
+def _export(arguments) -> int:
+    from ..masks.export import export_mask
+
+    if arguments.json and arguments.to not in (None, "json"):
+        raise ValueError(f"--json: the same as --to json, and --to {arguments.to} was asked for too")
+    target = "json" if arguments.json else arguments.to
+    if target is None:
+        raise ValueError(f"--to: wanted one of {_TARGETS}")
+    content = export_mask(
+        arguments.text, target, arguments.seqlen, arguments.seqlen_k, heads=arguments.heads, npy=arguments.npy
+    )
+    if arguments.out:
+        with open(arguments.out, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+    elif isinstance(content, str):
+        print(content, end="")
+    elif sys.stdout.isatty():
+        raise ValueError(f"--out: {target} is no text for a terminal; name a file")
+    else:
+        sys.stdout.buffer.write(content)
     return 0
 
 

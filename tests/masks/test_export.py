@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import flashmask_core as fm
+from flashmask_core.bench import cli
+from flashmask_core.bench.cli import main
 from flashmask_core.masks.export import TARGETS, slices
 
 TEXTS = [
@@ -357,3 +359,20 @@ def test_every_snippet_begins_with_its_caveats_and_its_mask():
 def test_refused(arguments, options, words):
     with pytest.raises((ValueError, TypeError), match=words):
         fm.export_mask(*arguments, **options)
+
+
+def test_the_command_line_exports(capsys, tmp_path):
+    assert cli._TARGETS == ", ".join(TARGETS)
+    arguments = ["export", "causal & document(3, 3)", "--seqlen", "6"]
+    assert main([*arguments, "--to", "sdpa"]) == 0
+    assert capsys.readouterr().out == fm.export_mask("causal & document(3, 3)", "sdpa", 6)
+    assert main([*arguments, "--json"]) == 0
+    assert fm.load_mask(capsys.readouterr().out).equals(fm.mask("causal & document(3, 3)", 6))
+    assert main([*arguments, "--seqlen-k", "8", "--to", "npy", "--out", str(tmp_path / "mask.npy")]) == 0
+    assert fm.load_mask(tmp_path / "mask.npy").equals(fm.mask("causal & document(3, 3)", 6, 8))
+    assert main([*arguments, "--to", "paddle", "--npy", "mask.npy"]) == 0
+    assert "np.load('mask.npy')" in capsys.readouterr().out
+    for wrong, words in [([], "--to: wanted one of paddle"), (["--to", "jax"], "target: wanted one of paddle"),
+                         (["--to", "npy", "--json"], "--json: the same as --to json")]:  # fmt: skip
+        assert main([*arguments, *wrong]) == 2
+        assert capsys.readouterr().err.startswith("flashmask_core export: " + words)

@@ -55,6 +55,46 @@ def test_packed_sequences(kind, values, wanted):
     assert pairs(fm.load_mask(values, kind=kind)) == wanted
 
 
+@pytest.mark.parametrize(
+    "text, lengths, wanted",
+    [
+        ("sliding_window(3)", (6,), 15),
+        ("sliding_window(2048)", (4096,), 6_292_480),
+        ("causal & document(333, 333, 334)", (1000,), 167_167),
+        ("share_question((4, 3, 2, 5))", (16,), 74),
+        ("causal & document(64, 64)", (64, 128), 2_080),
+        ("causal", (5, 2), 3),
+        ("causal", (2, 5), 9),
+        ("causal", (128, 127), 8_128),
+        ("causal", (127, 128), 8_255),
+        ("not (q < k)", (8,), 36),
+        ("q >= k and q - k < 4", (8,), 26),
+        ("document(4, 0, 4) & causal", (8,), 20),
+        ("frames(8, 16, 1, (0, 4))", (128,), 8_448),
+        ("block_diffusion(64, 4)", (128,), 4_352),
+    ],
+)
+def test_known_masks_are_the_same_by_text_dense_rows_and_file(text, lengths, wanted):
+    mask = fm.mask(text, *lengths)
+    assert pairs(mask) == [wanted]
+    indices, causal = mask.to_startend_row_indices()
+    sources = [(record_text(mask), {}), (mask.to_dense(), {"polarity": "visible"})]
+    sources.append((indices, {"kind": "startend_row_indices", "causal": causal, "seqlen_q": mask.seqlen_q}))
+    for source, options in sources:
+        assert fm.load_mask(source, **options).equals(mask)
+
+
+def test_the_other_small_answers():
+    assert fm.mask("sliding_window(3)", 6).lts[0, 0].tolist() == [3, 4, 5, 6, 6, 6]
+    for window in (63, 64):
+        indices, causal = fm.mask(f"sliding_window({window})", 63).to_startend_row_indices()
+        assert causal and indices.equal(fm.mask("causal", 63).to_startend_row_indices()[0])
+    counts = fm.classify_tiles(fm.load_mask([333, 333, 334], kind="lengths")).counts[0, 0].tolist()
+    assert counts[0] == 44 and counts[1] + counts[2] == 20
+    assert fm.mask("share_question((4, 3, 2, 5))", 16).empty_rows()[0, 0].nonzero().flatten().tolist() == [14, 15]
+    assert any("7" in note for note in fm.parse("q + 1 <= k").notes(8))
+
+
 def test_packed_sequences_in_both_directions_and_the_row_that_sees_nothing():
     assert pairs(fm.load_mask([4, 4], kind="lengths", causal=False)) == [32]
     mask = fm.load_mask([1, 1, 2, 2, 2, 0], kind="attention_mask")
