@@ -2,9 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import bar, cards, numbers, recorded, state
-from pages.ui.build import tile_counts
-from pages.ui.picture import is_drawn, picture, spot
+from pages.ui import bar, beside, cards, jobs, numbers, picture, state
 
 screen = state.current()
 
@@ -16,8 +14,9 @@ st.html(
 
 
 def run_button() -> None:
-    if st.button("Run on this GPU", type="primary", width=148):
-        st.switch_page("pages/measure.py", query_params=screen.to_query())
+    label = "Run on this GPU" if jobs.may_have_gpu() else "Measure"
+    if st.button(label, type="primary", width=148):
+        st.switch_page("pages/measure.py", query_params=screen.to_query(place=False))
 
 
 bar.mask_bar(screen, action=run_button)
@@ -25,24 +24,20 @@ bar.chips(screen)
 built, error = bar.built_or_error(screen)
 if error is not None:
     built = bar.explain(error, screen, built)
+picture.begin()
 
 
 @st.fragment
 def canvas_and_cards() -> None:
     left, right = st.columns([3.5, 1], gap="medium")
     with left:
-        picture(built, screen)
+        picture.picture(built)
     with right:
-        both = {rule: tile_counts(*built.source, screen.block_m, screen.block_n, rule) for rule in state.RULES}
-        other = both["paper" if screen.rule == "exact" else "exact"]
-        st.html(cards.tiles_card(both[screen.rule], other, screen.rule))
-        st.html(cards.memory_card(built))
-        measured = recorded.card(built, screen)
-        st.html(measured or cards.work_card(built, screen.heads))
+        beside.cards_of(built, state.current())
     if built.notes:
         st.html(cards.notes_html(built.notes))
-    if is_drawn():
-        numbers.panel(built, spot(built, state.current()))
+    if picture.is_drawn():
+        numbers.panel(built, picture.spot(built, state.current().at))
     state.publish()
 
 

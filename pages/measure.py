@@ -54,7 +54,7 @@ def settings() -> dict:
 
 def case_of(values: dict) -> BenchCase:
     if built.variant:
-        return BenchCase.of_mask(built.mask, f"{built.text} ({built.variant})", **values)
+        return BenchCase.of_mask(built.whole, f"{built.text} ({built.variant})", **values)
     return BenchCase(built.text, built.seqlen_q, built.seqlen_k, **values)
 
 

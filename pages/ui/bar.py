@@ -9,13 +9,14 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, presets, state
-from .build import Built, built, fitted
+from . import copy_link, presets, state, upload
+from .build import Built, built, fitted, of_screen
+from .link import MAX_LENGTH, RULES, Screen
 
 _TILES = ["64 × 64", "128 × 64", "64 × 128", "128 × 128", "256 × 128", "128 × 256", "256 × 256"]
 
 
-def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
+def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
     """Inputs of the screen in one row; `action` draws the page's main button in the last place.
 
     heads=False leaves the number of heads to the page.
@@ -25,10 +26,19 @@ def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
             "Mask",
             key="w_mask",
             on_change=state.collect,
-            placeholder="causal & document(512, 512)",
+            placeholder="an uploaded mask; type here to replace it" if screen.file else "causal & document(512, 512)",
             help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.",
         )
-        st.number_input("Tokens N", 1, state.MAX_LENGTH, step=1, key="w_n", on_change=state.collect, width=118)
+        st.number_input(
+            "Tokens N",
+            1,
+            MAX_LENGTH,
+            step=1,
+            key="w_n",
+            on_change=state.collect,
+            width=118,
+            disabled=bool(screen.file),
+        )
         tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
         st.selectbox(
             "Tile",
@@ -41,11 +51,11 @@ def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
         )
         st.selectbox(
             "Skip rule",
-            list(state.RULES),
+            list(RULES),
             key="w_rule",
             on_change=state.collect,
             width=150,
-            format_func=state.RULES.__getitem__,
+            format_func=RULES.__getitem__,
             help="exact: a tile is skipped if no pair in it is visible. paper: equation 4, the minimum and "
             "maximum of each interval alone.",
         )
@@ -53,12 +63,13 @@ def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
             st.number_input(
                 "Keys Sk, if not N",
                 1,
-                state.MAX_LENGTH,
+                MAX_LENGTH,
                 value=None,
                 step=1,
                 key="w_nk",
                 on_change=state.collect,
                 placeholder="as many as N",
+                disabled=bool(screen.file),
                 help="Causal and every pattern then align bottom-right.",
             )
             if heads:
@@ -66,14 +77,17 @@ def mask_bar(screen: state.Screen, *, action=None, heads: bool = True) -> None:
         copy_link.button()
         if action:
             action()
-    if len(screen.mask) > state.MAX_LINK:
-        st.caption(f"This text has {len(screen.mask):,} characters, too many for a link; a copied link leaves it out.")
+    if screen.is_long:
+        st.caption(
+            f"This text has {len(screen.mask):,} characters, too many for a link. A copied link works while this server "
+            "keeps the text; the screen's small file (below, Take it with you) always does."
+        )
 
 
-def chips(screen: state.Screen) -> None:
+def chips(screen: Screen) -> None:
     """Preset masks, the pattern picker, and undo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="chips"):
-        st.session_state["w_preset"] = presets.matching(screen.mask, screen.keys)
+        st.session_state["w_preset"] = None if screen.file else presets.matching(screen.mask, screen.keys)
         st.pills(
             "Presets",
             list(presets.PRESETS),
@@ -82,6 +96,7 @@ def chips(screen: state.Screen) -> None:
             on_change=_take_preset,
             width="stretch",
         )
+        upload.popover()
         with st.popover("Add pattern", width=132):
             _pattern_picker(screen)
         st.button(
@@ -99,7 +114,7 @@ def _take_preset() -> None:
         state.change(mask=presets.PRESETS[name](state.current().keys))
 
 
-def _pattern_picker(screen: state.Screen) -> None:
+def _pattern_picker(screen: Screen) -> None:
     names = list(PATTERNS)
     name = st.selectbox("Pattern", names, names.index("sliding_window"), key="w_pattern", persist_state="session")
     pattern = PATTERNS[name]
@@ -117,20 +132,29 @@ def _pattern_picker(screen: state.Screen) -> None:
     st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
 
 
-def built_or_error(screen: state.Screen) -> tuple[Built, Exception | None]:
+def built_or_error(screen: Screen) -> tuple[Built, Exception | None]:
     """(the mask of the screen, None), or (the last one that could be made in this tab, what is wrong).
 
     A tab whose first text is wrong gets plain causal.
     """
     try:
-        result = built(screen.mask, screen.seqlen_q, screen.keys)
+        result = of_screen(screen)
     except (ValueError, TypeError, MemoryError) as error:
-        return built(*st.session_state.get("last_valid", ("causal", screen.seqlen_q, screen.keys))), error
-    st.session_state.last_valid = (screen.mask, screen.seqlen_q, screen.keys)
+        return _last_valid(screen), error
+    st.session_state.last_valid = screen
+    if screen.file:
+        upload.about(result, screen)
     return result, None
 
 
-def explain(error: Exception, screen: state.Screen, shown: Built) -> Built:
+def _last_valid(screen: Screen) -> Built:
+    try:
+        return of_screen(st.session_state["last_valid"])
+    except (KeyError, ValueError):  # nothing was valid yet, or an upload that the server no longer has
+        return built("causal", screen.seqlen_q, screen.keys)
+
+
+def explain(error: Exception, screen: Screen, shown: Built) -> Built:
     """One message under the bar: where in the text, what is wrong, and the way out.
 
     Returns what the page should draw: a nearest mask that fits if one was chosen, else `shown`.
@@ -151,7 +175,7 @@ def explain(error: Exception, screen: state.Screen, shown: Built) -> Built:
     return shown
 
 
-def _offer_fits(error: fm.NotRepresentableError, screen: state.Screen) -> Built:
+def _offer_fits(error: fm.NotRepresentableError, screen: Screen) -> Built:
     """Which columns have too many runs, and a choice between the nearest masks that fit, which is then drawn."""
     fit = fitted(screen.mask, screen.seqlen_q, screen.keys)
     columns = ", ".join(map(str, error.columns[:10])) + (", …" if len(error.columns) > 10 else "")

@@ -1,38 +1,58 @@
-"""From a screen to a mask and its numbers, computed once for each and kept for the next rerun and for other tabs."""
+"""From a screen to a mask and its numbers, computed once for each and kept for the next rerun and for other tabs.
+
+What the picture needs comes first; everything else of a mask is counted when it is asked for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
+from functools import cached_property
 from zlib import crc32
 
 import streamlit as st
 
 import flashmask_core as fm
 
+from .link import Screen
+from .shelf import shelf
+
 
 @dataclass(frozen=True)
 class Built:
-    """A mask that could be made. `pairs`: visible pairs; `notes`: what the language has to say about it."""
+    """A mask that could be made: `mask` is the plane that is drawn, `whole` all batch entries and heads of it.
+
+    `notes`: what the language has to say about the text.
+    """
 
     text: str
-    seqlen_q: int
-    seqlen_k: int
     variant: str
+    plane: tuple[int, int]
     mask: "fm.ColumnMask"
-    pairs: int
-    empty_rows: int
-    notes: tuple[str, ...]
-    seconds: float
+    whole: "fm.ColumnMask"
+    notes: tuple[str, ...] = ()
 
     @property
-    def source(self) -> tuple[str, int, int, str]:
+    def seqlen_q(self) -> int:
+        return self.mask.seqlen_q
+
+    @property
+    def seqlen_k(self) -> int:
+        return self.mask.seqlen_k
+
+    @property
+    def source(self) -> tuple[str, int, int, str, tuple[int, int]]:
         """The arguments that build it again."""
-        return self.text, self.seqlen_q, self.seqlen_k, self.variant
+        return self.text, self.seqlen_q, self.seqlen_k, self.variant, self.plane
 
     @property
     def identity(self) -> str:
-        return f"{self.seqlen_q}x{self.seqlen_k}:{self.variant}:{crc32(self.text.encode()):08x}"
+        plane = "" if self.plane == (0, 0) else f":{self.plane[0]},{self.plane[1]}"
+        return f"{self.seqlen_q}x{self.seqlen_k}:{self.variant}:{crc32(self.text.encode()):08x}{plane}"
+
+    @cached_property
+    def pairs(self) -> int:
+        """Visible pairs."""
+        return int(self.mask.visible_pairs()[0, 0])
 
 
 @dataclass(frozen=True)
@@ -52,39 +72,56 @@ class TileCounts:
         return self.empty / self.total
 
 
+def of_screen(screen: Screen) -> Built:
+    """The mask of a screen, of its text or of its upload. Raises as `built` does."""
+    if not screen.file:
+        return built(screen.mask, screen.seqlen_q, screen.keys)
+    item = shelf().get(screen.file)
+    if item is None:
+        raise ValueError("This server no longer has the uploaded mask. Upload its file again.")
+    return built(item.title, screen.seqlen_q, screen.keys, f"file {screen.file}", screen.plane)
+
+
 @st.cache_resource(max_entries=8, show_spinner=False)
-def built(text: str, seqlen_q: int, seqlen_k: int, variant: str = "") -> Built:
+def built(text: str, seqlen_q: int, seqlen_k: int, variant: str = "", plane: tuple[int, int] = (0, 0)) -> Built:
     """The mask of a text; variant "wider" or "narrower" is the nearest one that fits, for a text that does not.
 
-    Raises MaskSyntaxError, NotRepresentableError or another ValueError.
+    Variant "file <name>" is an uploaded mask, and `text` its title. Raises MaskSyntaxError, NotRepresentableError or
+    another ValueError.
     """
-    began = perf_counter()
-    if variant:
-        mask, notes = getattr(fitted(text, seqlen_q, seqlen_k), variant), ()
+    notes = ()
+    if variant.startswith("file "):
+        whole = shelf().get(variant[5:]).content
+    elif variant:
+        whole = getattr(fitted(text, seqlen_q, seqlen_k), variant)
     else:
         expression = fm.parse(text)
         runs = expression.runs(seqlen_q, seqlen_k)
-        mask = fm.ColumnMask.from_runs(runs)
-        notes = tuple(expression.notes(seqlen_q, seqlen_k, runs))
-    return Built(
-        text=text,
-        seqlen_q=seqlen_q,
-        seqlen_k=seqlen_k,
-        variant=variant,
-        mask=mask,
-        pairs=int(mask.visible_pairs()[0, 0]),
-        empty_rows=int(mask.empty_rows().sum()),
-        notes=notes,
-        seconds=perf_counter() - began,
-    )
+        whole, notes = fm.ColumnMask.from_runs(runs), tuple(expression.notes(seqlen_q, seqlen_k, runs))
+    return Built(text, variant, plane, _plane_of(whole, *plane), whole, notes)
+
+
+def _plane_of(mask: "fm.ColumnMask", batch: int, head: int) -> "fm.ColumnMask":
+    if (mask.batch, mask.heads) == (1, 1):
+        return mask
+    indices, causal = mask.to_startend_row_indices()
+    one = indices[batch : batch + 1, head : head + 1]
+    return fm.ColumnMask.from_startend_row_indices(one, causal=causal, seqlen_q=mask.seqlen_q).canonical()
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def tile_counts(
-    text: str, seqlen_q: int, seqlen_k: int, variant: str, block_m: int, block_n: int, rule: str
+    text: str,
+    seqlen_q: int,
+    seqlen_k: int,
+    variant: str,
+    plane: tuple[int, int],
+    block_m: int,
+    block_n: int,
+    rule: str,
 ) -> TileCounts:
     """Tile counts of a mask that `built` makes."""
-    tiles = fm.classify_tiles(built(text, seqlen_q, seqlen_k, variant).mask, block_m, block_n, rule)
+    tiles = fm.classify_tiles(built(text, seqlen_q, seqlen_k, variant, plane).mask, block_m, block_n, rule)
     return TileCounts(*tiles.counts[0, 0].tolist())
 
 

@@ -20,7 +20,10 @@ _PAGE_CSS = """
 [data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
 [data-testid="stButtonGroup"] button p { font-size: 12.5px; }
 [data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
-.fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 4px 8px; white-space: nowrap; }
+.fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
+@media (min-width: 641px) {
+  .st-key-chips [role="radiogroup"] { flex-wrap: wrap; row-gap: 6px; overflow: visible; mask-image: none; }
+}
 @media (max-width: 640px) {
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
   .st-key-mask_bar > div { flex-grow: 1; }
@@ -35,7 +38,8 @@ _PAGE_CSS = """
 def around(page, pages) -> None:
     """Run a page inside the frame."""
     st.html(f"<style>{theme.variables(':root')}{theme.CARD_CSS}{_PAGE_CSS}</style>")
-    screen = state.open_screen()
+    screen = state.open_screen(page.url_path)
+    state.publish()
     if st.session_state.link_problems:
         st.warning(
             "Part of this link could not be read, so the nearest valid screen is shown: "
@@ -43,8 +47,8 @@ def around(page, pages) -> None:
             + "."
         )
     with st.sidebar:
-        st.html('<div class="fm-brand">FlashMask explorer</div>')
+        st.html('<div class="fm-brand">FlashMask<br>explorer</div>')
         for target in pages:
-            st.page_link(target, label=target.title, query_params=screen.to_query(), width="stretch")
+            st.page_link(target, label=target.title, query_params=screen.to_query(place=False), width="stretch")
     page.run()
     state.publish()

@@ -6,7 +6,11 @@ this process touches CUDA.
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import streamlit as st
+import torch
 
 from flashmask_core.bench.config import BenchJob
 from flashmask_core.bench.result import DeviceInfo
@@ -21,6 +25,13 @@ POLL_S = 0.7
 def device() -> DeviceInfo | str:
     """The GPU that jobs will run on, or a sentence that says why there is none."""
     return probe_device()
+
+
+@cache
+def may_have_gpu() -> bool:
+    """A hint without CUDA and without waiting: a driver is loaded, and this PyTorch was built for one."""
+    driver = any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
+    return driver and bool(torch.version.cuda or torch.version.hip)
 
 
 def start(slot: str, job: BenchJob) -> None:

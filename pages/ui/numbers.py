@@ -9,7 +9,7 @@ import streamlit as st
 
 from flashmask_core.masks.column_mask import PACKINGS
 
-from . import figures, theme
+from . import figures, shelf, state, theme
 from .build import Built
 
 _PAGE = 256
@@ -46,7 +46,25 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
         )
     rows = slice(page * _PAGE, min(seqlen_k, (page + 1) * _PAGE))
     data = {"key": np.arange(rows.start, rows.stop), **{name.upper(): v[rows] for name, v in vectors.items()}}
-    st.dataframe(data, hide_index=True, height=280, width="stretch")
+    chosen = np.where(data["key"] == column, "●", "")
+    table = f"numbers_{column}_{page}"
+    st.dataframe(
+        {"chosen": chosen, **data},
+        hide_index=True,
+        height=280,
+        width="stretch",
+        key=table,
+        on_select=lambda: _choose(table, rows.start),
+        selection_mode="single-row",
+    )
+
+
+def _choose(table: str, first: int) -> None:
+    """A row of the table becomes the selected column."""
+    picked = st.session_state[table].selection.rows
+    if picked:
+        at = state.current().at
+        state.select((at[0] if at else 0, first + int(picked[0])))
 
 
 def _files(built: Built, names: tuple[str, ...]) -> None:
@@ -56,18 +74,27 @@ def _files(built: Built, names: tuple[str, ...]) -> None:
         f"together with **`causal={causal}`**: the same numbers mean another mask under the other flag."
     )
     stem = f"startend_row_indices_causal_{str(causal).lower()}"
-    left, right, _ = st.columns([1, 1, 3])
+    left, middle, right, _ = st.columns([1, 1, 1, 2])
     with left:
         st.download_button(
             "Download .npy", lambda: _npy(indices.numpy()), f"{stem}.npy", on_click="ignore", width="stretch"
         )
-    with right:
+    with middle:
         st.download_button(
             "Download .csv",
             lambda: _csv(indices.numpy(), names, causal, built.seqlen_q),
             f"{stem}.csv",
             on_click="ignore",
             width="stretch",
+        )
+    with right:
+        st.download_button(
+            "This screen, .json",
+            lambda: shelf.screen_file(state.current()),
+            "flashmask_screen.json",
+            on_click="ignore",
+            width="stretch",
+            help="The whole screen as a small file, also where the mask is too large for a link. Upload opens it.",
         )
 
 

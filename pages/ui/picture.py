@@ -1,4 +1,4 @@
-"""The canvas for a built mask, its selection tied to the screen."""
+"""The canvas for a built mask, its selection and view tied to the screen."""
 
 from __future__ import annotations
 
@@ -10,18 +10,36 @@ from .build import Built
 _KEY = "canvas"
 
 
-def picture(built: Built, screen: state.Screen) -> None:
-    """Draw the mask; a click on it becomes the screen's selection."""
+def begin() -> None:
+    """Take selection and view of the moment into the canvas's data; call it on every full run of a page.
+
+    Between full runs the canvas moves on by itself, and its data, megabytes for a million tokens, stays as it is.
+    """
+    screen = state.current()
+    st.session_state.canvas_start = {
+        "opened": st.session_state.opened,
+        "at": screen.at,
+        "view": screen.view,
+        "drawn": is_drawn(),
+    }
+
+
+def picture(built: Built) -> None:
+    """Draw the mask; a click on it becomes the screen's selection, where it looks the screen's view."""
+    if st.session_state.canvas_start["opened"] != st.session_state.opened:
+        begin()
+    screen, start = state.current(), st.session_state.canvas_start
     data = canvas.payload(
         built.mask,
         identity=built.identity,
         block=(screen.block_m, screen.block_n),
         rule=screen.rule,
-        density=built.pairs / (built.seqlen_q * built.seqlen_k),
-        selection=spot(built, screen),
-        drawn=is_drawn(),
+        selection=spot(built, start["at"]),
+        view=start["view"],
+        opened=start["opened"],
+        drawn=start["drawn"],
     )
-    canvas.draw(data, key=_KEY, on_select=_select, on_drawn=_drawn)
+    canvas.draw(data, key=_KEY, on_select=_select, on_look=_look, on_drawn=_drawn)
 
 
 def is_drawn() -> bool:
@@ -33,10 +51,10 @@ def _drawn() -> None:
     st.session_state.canvas_drawn = True
 
 
-def spot(built: Built, screen: state.Screen) -> tuple[int, int]:
+def spot(built: Built, at: tuple[int, int] | None) -> tuple[int, int]:
     """The selected (query, key); before anything was selected, a visible cell a little left of the middle."""
-    if screen.at:
-        return screen.at
+    if at and at[0] < built.seqlen_q and at[1] < built.seqlen_k:
+        return at
     column = int(0.39 * built.seqlen_k)
     hidden = sorted(
         (int(a[0, 0, column]), int(b[0, 0, column])) for a, b in (built.mask.vectors[:2], built.mask.vectors[2:])
@@ -47,5 +65,14 @@ def spot(built: Built, screen: state.Screen) -> tuple[int, int]:
 
 
 def _select() -> None:
-    spot = st.session_state[_KEY].get("selection")
-    state.change(at=(int(spot[0]), int(spot[1])) if spot else None)
+    """What the browser sends is checked as a link is."""
+    at = st.session_state[_KEY].get("selection")
+    if at is None:
+        state.looked(at=None)
+    elif isinstance(at, (list, tuple)) and len(at) == 2 and state.current().holds((int(at[0]), int(at[1]))):
+        state.looked(at=(int(at[0]), int(at[1])))
+
+
+def _look() -> None:
+    view = st.session_state[_KEY].get("view")
+    state.looked(view=None if view is None else state.current().nearest_view(view))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashmask_core.masks.patterns import PATTERNS
 
-from .state import DEFAULT_TEXT
+from .link import DEFAULT_TEXT
 
 
 def _shares(n: int, *weights: int) -> list[int]:

@@ -11,8 +11,9 @@ import streamlit as st
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
 
-from . import build, cards, results, state
+from . import build, cards, results
 from .build import Built, tile_counts
+from .link import Screen
 from .words import ratio_text
 
 
@@ -25,7 +26,7 @@ def cases() -> dict[tuple, list[BenchRow]]:
     return dict(found)
 
 
-def nearest(built: Built, screen: state.Screen) -> tuple[list[BenchRow], bool] | None:
+def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
     """(rows, True) of the recorded case with this mask and length, else (rows, False) of the one most like it.
 
     Likeness is the share of tiles that are skipped, then the length, then the number of heads.
@@ -73,7 +74,7 @@ def title(rows: list[BenchRow]) -> str:
     return f"{name} · {lengths} · B {row.batch} · {heads} · D {row.head_dim} · {row.dtype}"
 
 
-def card(built: Built, screen: state.Screen) -> str:
+def card(built: Built, screen: Screen) -> str:
     """The card of the recorded case that matches the screen, or of the nearest; empty where there is none."""
     found = nearest(built, screen)
     if found is None:
@@ -110,7 +111,7 @@ def card(built: Built, screen: state.Screen) -> str:
     )
 
 
-def section(built: Built, screen: state.Screen) -> None:
+def section(built: Built, screen: Screen) -> None:
     """The recorded results, for the Measure page: the case nearest to the screen first, any other to choose."""
     found = nearest(built, screen)
     if found is None:

@@ -97,12 +97,40 @@ class Screen:
             places,
         )
 
+    def rested(self):
+        """Wait until the view is at rest, drawn exactly, and in the address."""
+        self.page.wait_for_timeout(180)
+        self.frames()
+
+    def frame_rate(self, seconds: float = 2.0, gesture: str = "zoom") -> float:
+        """Frames a second while the pointer zooms in and out, or drags."""
+        return self.page.evaluate(
+            f"""async ([seconds, gesture]) => {{
+                const canvas = {_ROOT}.querySelector("canvas.over"), box = canvas.getBoundingClientRect();
+                const fire = (Kind, type, more) => canvas.dispatchEvent(new Kind(type, {{ cancelable: true,
+                    bubbles: true, clientX: box.left + 150, clientY: box.top + 150, ...more }}));
+                canvas.setPointerCapture = () => {{}};
+                let frames = 0;
+                const began = performance.now();
+                if (gesture === "drag") fire(PointerEvent, "pointerdown", {{ pointerId: 7, buttons: 1 }});
+                for (let i = 0; performance.now() - began < seconds * 1000; i++, frames++) {{
+                    const there = i % 40 < 20 ? i % 40 : 40 - (i % 40);
+                    if (gesture === "zoom") fire(WheelEvent, "wheel", {{ deltaY: i % 40 < 20 ? -60 : 60 }});
+                    else fire(PointerEvent, "pointermove", {{ pointerId: 7, buttons: 1,
+                        clientX: box.left + 150 + 5 * there, clientY: box.top + 150 + 5 * there }});
+                    await new Promise(requestAnimationFrame);
+                }}
+                if (gesture === "drag") fire(PointerEvent, "pointerup", {{ pointerId: 7 }});
+                return (frames * 1000) / (performance.now() - began);
+            }}""",
+            [seconds, gesture],
+        )
+
     def keys(self, *names: str):
         self.page.locator(".pane[data-side=matrix] canvas.over").focus()
         for name in names:
             self.page.keyboard.press(name)
-        self.page.wait_for_timeout(150)  # the view comes to rest and is drawn exactly
-        self.frames()
+        self.rested()
 
     def pixel(self, fx: float, fy: float, side: str = "matrix", reach: int = 0) -> list[list[int]]:
         """Colours of the drawing at a place, `reach` pixels around it too."""

@@ -2,58 +2,18 @@
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
 
 import pytest
+from app_server import CHROMIUM_ARGUMENTS, running_app
 from canvas_driver import Screen
 from playwright.sync_api import sync_playwright
-
-ROOT = Path(__file__).resolve().parents[2]
-ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 
 
 @pytest.fixture(scope="session")
 def server():
-    """The address of the app, started on a free port of this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        "app.py",
-        "--server.port",
-        str(port),
-        "--server.fileWatcherType",
-        "none",
-    ]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            if process.poll() is not None:
-                pytest.fail(f"the app ended at once:\n{process.stdout.read()}")
-            try:
-                urllib.request.urlopen(f"{address}/_stcore/health", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the app did not answer within 30 seconds")
+    """The address of the app."""
+    with running_app() as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +22,7 @@ def chromium():
     if path is None:
         pytest.fail("no chromium on this machine; the browser tests need one (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
         yield browser
         browser.close()
 

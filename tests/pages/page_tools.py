@@ -6,3 +6,8 @@ from streamlit.testing.v1 import AppTest
 def html_of(app: AppTest) -> str:
     """All the HTML that the page shows, its style sheet left out."""
     return "\n".join(e.proto.body for e in app.get("html") if not e.proto.body.startswith("<style>"))
+
+
+def link_of(app: AppTest) -> dict[str, str]:
+    """The query parameters of the address."""
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}

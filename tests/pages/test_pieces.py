@@ -28,25 +28,17 @@ def read_payload(data: bytes):
 )
 def test_the_payload_is_the_vectors_that_say_something(text, names):
     mask = fm.mask(text, 100)
-    data = canvas.payload(mask, identity="x", block=(16, 8), rule="exact", density=0.25)
+    data = canvas.payload(mask, identity="x", block=(16, 8), rule="exact", selection=(0, 0))
     head, numbers = read_payload(data)
-    assert head["names"] == names and head["density"] == 0.25 and (head["block_m"], head["block_n"]) == (16, 8)
+    assert head["names"] == names and (head["block_m"], head["block_n"]) == (16, 8)
     assert len(numbers) == 100 * len(names)
     for name, vector in zip(names, numbers.reshape(len(names), 100)):
         assert np.array_equal(vector, getattr(mask, name)[0, 0].numpy())
 
 
-def test_the_payload_takes_the_chosen_head():
-    mask = fm.ColumnMask.stack([fm.mask("causal", 40), fm.mask("sliding_window(3)", 40)], dim="head")
-    head, numbers = read_payload(
-        canvas.payload(mask, identity="x", block=(8, 8), rule="exact", density=0.5, plane=(0, 1))
-    )
-    assert np.array_equal(numbers[:40], mask.lts[0, 1].numpy())
-
-
 def test_the_payload_is_linear():
     sizes = [
-        len(canvas.payload(fm.mask("causal", n), identity="x", block=(128, 128), rule="exact", density=0.5))
+        len(canvas.payload(fm.mask("causal", n), identity="x", block=(128, 128), rule="exact", selection=(0, 0)))
         for n in (1000, 100_000)
     ]
     assert sizes[0] < 5000 and sizes[1] < 405_000

@@ -12,13 +12,16 @@ PAGES = ["compose", "measure"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_page_shows_every_preset(open_app, page, preset):
+def test_every_page_shows_every_preset_and_pattern(open_app, page):
     n = 700
-    app = open_app(page, mask=PRESETS[preset](n), n=n)
-    assert not app.exception
-    assert "fm-error" not in html_of(app)
-    assert app.session_state["screen"].mask == PRESETS[preset](n)
+    app = open_app(page, mask="causal", n=n)
+    presets = [make(n) for make in PRESETS.values()]
+    patterns = [f"{name}({', '.join(t for t in argument_texts(name, n) if t)})".replace("()", "") for name in PATTERNS]
+    for text in [*presets, *patterns]:
+        app.text_input(key="w_mask").set_value(text).run()
+        assert not app.exception, text
+        assert "fm-error" not in html_of(app), text
+        assert app.session_state["screen"].mask == text
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -78,7 +81,7 @@ def test_a_wrong_text_is_one_message_and_nothing_is_lost(open_app, page, text, s
     assert page_html.count('class="fm-error"') == 1 and says in page_html
     assert "<script>" not in page_html
     assert app.text_input(key="w_mask").value == text
-    assert app.session_state["last_valid"][0].startswith("causal & document")
+    assert app.session_state["last_valid"].mask.startswith("causal & document")
     app.text_input(key="w_mask").set_value("causal").run()
     assert not app.exception and "fm-error" not in html_of(app)
 

@@ -1,15 +1,17 @@
 """A screen is its URL: there and back, damaged links, switches of pages, undo."""
 
 import pytest
-from page_tools import html_of
+from page_tools import html_of, link_of
 
-from pages.ui.state import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
+from pages.ui.link import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
 
 SCREENS = [
     Screen(),
     Screen(mask="causal", seqlen_q=384, block_m=64, block_n=64),
     Screen(mask="document(3, 4) | ~causal", seqlen_q=7, seqlen_k=9, rule="paper", heads=6, at=(6, 8)),
     Screen(mask="causal & (q - k < 5) # + % é", seqlen_q=2**20, block_m=1, block_n=2**20, at=(0, 0)),
+    Screen(mask="full", seqlen_q=100, at=(3, 4), view=(10.25, 30.5, 0.0, 100.0)),
+    Screen(file="0123456789abcdef01234567", plane=(1, 3)),
 ]
 
 
@@ -32,6 +34,11 @@ def test_the_first_screen_needs_no_parameters():
         ({"tile": "0x64", "rule": "best"}, ["tile", "rule"]),
         ({"at": "9000,1"}, ["at"]),
         ({"heads": "1.5"}, ["heads"]),
+        ({"view": "0,1,2"}, ["view"]),
+        ({"view": "0,nan,0,10"}, ["view"]),
+        ({"view": "9000,10,0,10"}, ["view"]),
+        ({"view": "0,-5,0,10"}, ["view"]),
+        ({"file": "../../etc/passwd", "plane": "x"}, ["file", "plane"]),
         ({"mask": "  "}, []),
         ({"unknown": "1"}, []),
     ],
@@ -42,8 +49,28 @@ def test_damaged_links_give_the_nearest_valid_screen(query, names):
     assert [problem.split("=")[0] for problem in problems] == names
 
 
-def test_a_text_too_long_for_a_link_stays_out_of_it():
-    assert "mask" not in Screen(mask="causal & (" + "q + " * MAX_LINK + "1 > k)").to_query()
+def test_a_text_too_long_for_a_link_is_named_in_it():
+    query = Screen(mask="causal & (" + "q + " * MAX_LINK + "1 > k)").to_query()
+    assert "mask" not in query and len(query["file"]) == 24
+
+
+def test_links_between_pages_leave_the_place_to_the_session():
+    screen = Screen(mask="full", seqlen_q=100, at=(3, 4), view=(10.0, 30.0, 0.0, 100.0))
+    assert screen.to_query(place=False) == {"mask": "full", "n": "100"}
+
+
+def test_a_view_is_cut_to_the_mask():
+    screen, problems = Screen.from_query({"n": "100", "view": "40,500,0,100"})
+    assert screen.view == (40, 100, 0, 100) and not problems
+
+
+def test_another_length_shows_all_of_it_again(open_app):
+    app = open_app(mask="causal", n=100, view="10,20,10,20", at="99,3")
+    assert app.session_state["screen"].view == (10, 20, 10, 20)
+    app.text_input(key="w_mask").set_value("full").run()
+    assert link_of(app) == {"mask": "full", "n": "100", "view": "10,20,10,20", "at": "99,3"}
+    app.number_input(key="w_n").set_value(50).run()
+    assert link_of(app) == {"mask": "full", "n": "50"}
 
 
 @pytest.mark.parametrize(
@@ -61,10 +88,6 @@ def test_a_text_too_long_for_a_link_stays_out_of_it():
 )
 def test_tiles_may_be_typed(text, tile):
     assert parse_tile(text) == tile
-
-
-def link_of(app):
-    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
 
 
 def test_widgets_write_the_link(open_app):

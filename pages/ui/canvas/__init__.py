@@ -18,7 +18,21 @@ from flashmask_core.masks.column_mask import PACKINGS, ColumnMask
 from ..theme import variables
 from ..words import bytes_text
 
-_SCRIPTS = ("mask", "raster", "labels", "draw", "layers", "words", "strip", "input", "main")
+_SCRIPTS = (
+    "mask",
+    "levels",
+    "view",
+    "raster",
+    "labels",
+    "draw",
+    "layers",
+    "words",
+    "strip",
+    "tiles",
+    "minimap",
+    "input",
+    "main",
+)
 
 
 @cache
@@ -38,18 +52,18 @@ def payload(
     identity: str,
     block: tuple[int, int],
     rule: str,
-    density: float,
-    selection: tuple[int, int] | None = None,
+    selection: tuple[int, int],
+    view: tuple[float, float, float, float] | None = None,
+    opened: int = 0,
     drawn: bool = False,
-    plane: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """What the browser gets of one mask head: a JSON head, then the vectors that carry information, int32.
+    """What the browser gets of a mask with B = Hm = 1: a JSON head, then the vectors that carry information, int32.
 
-    Linear in Sk: 4 bytes a column and vector, 1, 2 or 4 vectors as the packing has them.
+    Linear in Sk: 4 bytes a column and vector, 1, 2 or 4 vectors as the packing has them. The canvas takes selection and
+    view from here when `opened` is another number than before; until then it has its own.
     """
     names = PACKINGS[mask.causal, mask.bounds]
-    batch, head = plane
-    vectors = [getattr(mask, name)[batch, head].cpu().numpy().astype("<i4", copy=False) for name in names]
+    vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
     sq, sk = mask.seqlen_q, mask.seqlen_k
     numbers = f"{sk:,} × {mask.bounds} number{'s' if mask.bounds > 1 else ''}"
     about = {
@@ -61,8 +75,9 @@ def payload(
         "block_m": block[0],
         "block_n": block[1],
         "rule": rule,
-        "density": density,
         "selection": selection,
+        "view": view,
+        "opened": opened,
         "drawn": drawn,
         "matrix": f"{sq * sk:,} cells · {bytes_text(sq * sk)} as bool",
         "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
@@ -72,10 +87,13 @@ def payload(
     return b"".join([np.uint32(len(text)).tobytes(), text, *(v.tobytes() for v in vectors)])
 
 
-def draw(data: bytes, *, key: str, on_select, on_drawn) -> None:
+def draw(data: bytes, *, key: str, on_select, on_look, on_drawn) -> None:
     """Show the canvas.
 
     A click puts [query, key] (or None) into the component's state as "selection" and runs `on_select` before the rerun;
-    the first picture on the screen runs `on_drawn`, unless the payload says that it is known.
+    a view that has come to rest is put there as "view", four numbers or None, and runs `on_look`; the first picture on
+    the screen runs `on_drawn`, unless the payload says that it is known.
     """
-    _component()(data=data, key=key, on_selection_change=on_select, on_drawn_change=on_drawn)
+    _component()(
+        data=data, key=key, on_selection_change=on_select, on_view_change=on_look, on_drawn_change=on_drawn
+    )

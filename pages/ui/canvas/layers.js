@@ -55,33 +55,6 @@ function drawOver(explorer) {
     ctx.clearRect(0, 0, explorer.width, explorer.height);
     if (explorer.hovered) drawSelection(ctx, mask, view, palette, explorer.hovered, { strong: false, dots: false });
     if (explorer.selected) drawSelection(ctx, mask, view, palette, explorer.selected, { strong: true, dots });
-    if (pane.side === "matrix" && !explorer.showsAll()) drawOverview(explorer, ctx);
     pane.over.style.touchAction = explorer.showsAll() ? "pan-y" : "none";
   }
-}
-
-function drawOverview(explorer, ctx) {
-  const { mask, view, palette, scale } = explorer,
-    edge = Math.round(72 * scale),
-    pad = 6 * scale;
-  const w = edge,
-    h = Math.max(4, Math.round((edge * explorer.height) / explorer.width)),
-    left = explorer.width - w - pad;
-  if (!explorer.overview) {
-    explorer.overview = new OffscreenCanvas(w, h);
-    const small = explorer.overview.getContext("2d"),
-      image = small.createImageData(w, h);
-    paintMatrix(image, rasterise(mask, { c: 0, w: mask.sk, r: 0, h: mask.sq }, w, h), mask, palette, false);
-    small.putImageData(image, 0, 0);
-  }
-  ctx.drawImage(explorer.overview, left, pad);
-  ctx.strokeStyle = palette.line;
-  ctx.lineWidth = scale;
-  ctx.strokeRect(left, pad, w, h);
-  ctx.strokeStyle = palette.select;
-  ctx.lineWidth = 1.5 * scale;
-  const box = (start, span, length, size) => [(start / length) * size, Math.max(3 * scale, (span / length) * size)];
-  const [x, bw] = box(view.c, view.w, mask.sk, w),
-    [y, bh] = box(view.r, view.h, mask.sq, h);
-  ctx.strokeRect(left + Math.min(x, w - bw), pad + Math.min(y, h - bh), bw, bh);
 }

@@ -1,28 +1,23 @@
-// The explorer: one mask, one view, one selection, two panes. Streamlit calls the default export on every rerun and
-// on every change of theme; the explorer of a place on the page lives as long as that place.
+// The explorer: one mask, one view, one selection, every picture of it. Streamlit calls the default export on every
+// rerun and on every change of theme; the explorer of a place on the page lives as long as that place.
 
-const HELP =
-  "Point at a cell to read it; click to hold its column and tile. " +
-  "Wheel or pinch zooms, dragging moves, a double click shows all.";
-const REST_MS = 90;
-const LARGEST_CELL = 48;
+const REST_MS = 90; // without a move: the view is at rest
+const TELL_MS = { selection: 120, view: 400 }; // then the server hears of it, for what it draws itself
 
 class Explorer {
   constructor(root) {
     this.root = root;
-    this.panes = [...root.querySelectorAll(".pane")].map((element) => ({
+    this.panes = [...root.querySelectorAll(".pane[data-side=matrix], .pane[data-side=vectors]")].map((element) => ({
       element,
       side: element.dataset.side,
       base: element.querySelector(".base"),
       over: element.querySelector(".over"),
       kept: document.createElement("canvas"),
     }));
-    this.selected = null;
-    this.hovered = null;
-    this.cost = 0;
-    this.moving = false;
-    this.dirty = 0;
-    this.strip = new Strip(root.querySelector(".strip"), (k) => this.select({ q: this.selected?.q ?? 0, k }));
+    Object.assign(this, { selected: null, hovered: null, cost: 0, moving: false, dirty: 0, telling: {} });
+    this.strip = new Strip(root.querySelector(".strip"), (k) => this.select(this.inColumn(k)));
+    this.minimap = new Minimap(root.querySelector(".minimap"), this);
+    this.tiles = new TileViews(root, this);
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.panes[0].element.querySelector(".stage"));
     this.sizes.observe(root);
@@ -36,7 +31,7 @@ class Explorer {
     this.sizes.disconnect();
     this.probe.removeEventListener("transitionend", this.themes);
     cancelAnimationFrame(this.frame);
-    clearTimeout(this.resting);
+    for (const timer of [this.resting, this.later, ...Object.values(this.telling)]) clearTimeout(timer);
   }
 
   update(bytes, report) {
@@ -47,20 +42,23 @@ class Explorer {
     const told = JSON.stringify(head);
     if (told !== this.told) {
       this.told = told;
-      if (!before || before.head.id !== head.id) {
+      const fresh = !before || before.head.id !== head.id,
+        opened = head.opened !== this.opened;
+      this.opened = head.opened;
+      if (fresh) {
         this.mask = new MaskVectors(payload);
-        this.exactView = this.overview = null;
+        this.exactView = null;
         this.root.dataset.mask = head.id;
-        if (!before || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) {
-          this.selected = null;
-          this.showAll();
-        }
       } else {
         this.mask.head = head;
         this.mask.setTiles(head.block_m, head.block_n, head.rule);
       }
-      const spot = head.selection;
-      if (spot && (!before || before.head.id !== head.id)) this.selected = { q: spot[0], k: spot[1] };
+      if (fresh || opened) {
+        const [q, k] = head.selection;
+        this.selected = { q, k };
+        this.hovered = null;
+      }
+      if (opened || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) this.startView = head.view ?? "whole";
       this.layout();
     }
     this.recolor();
@@ -93,9 +91,19 @@ class Explorer {
     if (changed)
       for (const pane of this.panes)
         for (const canvas of [pane.base, pane.over, pane.kept]) Object.assign(canvas, { width, height });
-    this.exactView = this.overview = null;
+    this.exactView = null;
     this.strip.width = this.root.clientWidth;
+    if (this.startView) {
+      const [c, w, r, h] = this.startView;
+      this.view =
+        this.startView === "whole" ? wholeView(this.mask) : fittedView({ c, w, r, h }, this.mask, ...this.cssSize());
+      this.startView = null;
+    }
     this.recolor();
+  }
+
+  cssSize() {
+    return [this.width / this.scale, this.height / this.scale];
   }
 
   recolor() {
@@ -103,21 +111,42 @@ class Explorer {
     this.palette = readPalette(this.probe.firstElementChild, this.scale);
     this.palette.font = getComputedStyle(this.root).fontFamily;
     this.root.dataset.theme = this.palette.dark ? "dark" : "light";
-    this.overview = null;
+    this.minimap.forget();
+    this.tiles.forget();
     this.request(2);
   }
 
   // ---- view --------------------------------------------------------------------------------------------------
 
-  showAll() {
-    this.view = { c: 0, w: this.mask.sk, r: 0, h: this.mask.sq };
-  }
   showsAll() {
-    return this.view.w >= this.mask.sk && this.view.h >= this.mask.sq;
+    return showsWhole(this.view, this.mask);
   }
   reset() {
-    this.showAll();
-    this.moved();
+    this.moveTo(wholeView(this.mask));
+  }
+  zoom(factor, fx, fy) {
+    this.moveTo(zoomedView(this.view, this.mask, ...this.cssSize(), factor, fx, fy));
+  }
+  panBy(fx, fy) {
+    const { c, w, r, h } = this.view;
+    this.moveTo({ c: c + fx * w, w, r: r + fy * h, h });
+  }
+  centerOn(fx, fy) {
+    const { w, h } = this.view;
+    this.moveTo({ c: fx * this.mask.sk - w / 2, w, r: fy * this.mask.sq - h / 2, h });
+  }
+
+  moveTo(view) {
+    this.view = fittedView(view, this.mask, ...this.cssSize());
+    this.moving = true;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      this.moving = false;
+      writeAddress("view", this.showsAll() ? null : viewText(this.view));
+      this.tell("view", this.showsAll() ? null : viewText(this.view).split(",").map(Number));
+      this.request(2);
+    }, REST_MS);
+    this.request(2);
   }
 
   cellAt(fx, fy) {
@@ -127,45 +156,10 @@ class Explorer {
     return { q, k, inside: q >= 0 && k >= 0 && q < mask.sq && k < mask.sk && fx >= 0 && fy >= 0 && fx < 1 && fy < 1 };
   }
 
-  zoom(factor, fx, fy) {
-    const { view, mask, scale } = this,
-      next = {};
-    const along = (start, span, f, length, pixels, a, b) => {
-      const smallest = Math.min(length, pixels / scale / LARGEST_CELL),
-        wanted = Math.min(length, Math.max(smallest, span * factor));
-      next[a] = Math.min(length - wanted, Math.max(0, start + (span - wanted) * f));
-      next[b] = wanted;
-    };
-    along(view.c, view.w, fx, mask.sk, this.width, "c", "w");
-    along(view.r, view.h, fy, mask.sq, this.height, "r", "h");
-    this.view = next;
-    this.moved();
-  }
-
-  panBy(fx, fy) {
-    const { view, mask } = this;
-    this.view = {
-      c: Math.min(mask.sk - view.w, Math.max(0, view.c + fx * view.w)),
-      w: view.w,
-      r: Math.min(mask.sq - view.h, Math.max(0, view.r + fy * view.h)),
-      h: view.h,
-    };
-    this.moved();
-  }
-
-  moved() {
-    this.moving = true;
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => {
-      this.moving = false;
-      this.request(2);
-    }, REST_MS);
-    this.request(2);
-  }
-
   // ---- selection ---------------------------------------------------------------------------------------------
 
   hover(spot) {
+    if (!spot && !this.hovered) return;
     this.hovered = spot && { q: spot.q, k: spot.k };
     this.root.querySelector(".readout").ariaLive = "off";
     this.request(1);
@@ -175,9 +169,19 @@ class Explorer {
     this.selected = spot && { q: spot.q, k: spot.k };
     this.hovered = null;
     this.root.querySelector(".readout").ariaLive = "polite"; // a choice is read out, what the pointer passes over is not
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.report("selection", this.selected && [this.selected.q, this.selected.k]), 120);
+    writeAddress("at", spot && `${spot.q},${spot.k}`);
+    this.tell("selection", spot && [spot.q, spot.k]);
     this.request(1);
+  }
+
+  tell(name, value) {
+    clearTimeout(this.telling[name]);
+    this.telling[name] = setTimeout(() => this.report(name, value), TELL_MS[name]);
+  }
+
+  // The cell of a column in the row of the selection.
+  inColumn(k) {
+    return { q: this.selected?.q ?? 0, k };
   }
 
   moveSelection(dk, dq) {
@@ -204,17 +208,33 @@ class Explorer {
       if (!this.width || !this.palette) return;
       if (level === 2) drawBase(this);
       drawOver(this);
+      this.minimap.draw();
       this.write();
+      if (!this.moving) this.drawTiles();
     });
   }
 
-  // ---- text --------------------------------------------------------------------------------------------------
+  // The tile views come after the pictures: the first map of a million tokens takes longer than a frame.
+  drawTiles() {
+    const { tiles } = this,
+      draw = () => tiles.draw(this.hovered ?? this.selected);
+    if (tiles.image) {
+      draw();
+      return;
+    }
+    clearTimeout(this.later);
+    this.later = setTimeout(draw, 30);
+  }
 
   write() {
     const { mask, view, root, hovered, selected } = this,
       spot = hovered ?? selected;
     const readout = root.querySelector(".readout");
-    const parts = spot ? (hovered ? cellLine(mask, spot) : columnLine(mask, spot)) : [["", HELP]];
+    const parts = spot
+      ? hovered
+        ? cellLine(mask, spot)
+        : selectionLine(mask, spot)
+      : [["", EXPLAINED + HOW_TO_MOVE]];
     readout.replaceChildren(
       ...parts.flatMap(([bold, text]) => {
         const b = document.createElement("b");
@@ -237,7 +257,7 @@ class Explorer {
     ["empty", "partial", "full"].forEach(
       (kind, i) => (root.querySelector(`[data-kind=${kind}]`).textContent = words[i]),
     );
-    this.strip.write(mask, spot ?? { k: Math.floor(view.c + view.w / 2) }, selected, this.palette);
+    this.strip.write(mask, spot ?? { k: Math.floor(view.c + view.w / 2) }, selected);
     root.dataset.ready = mask.head.id;
     if (!mask.head.drawn && !this.toldDrawn) {
       this.toldDrawn = true;

@@ -31,7 +31,9 @@ class MaskVectors {
     Object.assign(this, { blockM, blockN, rule });
     this.tilesM = Math.ceil(this.sq / blockM);
     this.tilesN = Math.ceil(this.sk / blockN);
+    this.tileKey = `${blockM}x${blockN} ${rule}`;
     this.kindCache = new Map();
+    this.rowKinds = null;
   }
 
   // Disjoint hidden runs [a1, b1) and [a2, b2) of every column in rising order, an empty one as (Sq, Sq).
@@ -105,12 +107,27 @@ class MaskVectors {
     return { r0: i * blockM, r1: Math.min((i + 1) * blockM, sq), c0: j * blockN, c1: Math.min((j + 1) * blockN, sk) };
   }
 
-  // Kinds of all the tiles of one column block, exact on the pairs that exist: a column hides a row block wholly if
-  // one of its joined runs contains it, and touches it if a run overlaps it.
+  // The cell in the middle of a tile.
+  middleOf(i, j) {
+    const { r0, r1, c0, c1 } = this.tileRange(i, j);
+    return { q: (r0 + r1 - 1) >> 1, k: (c0 + c1 - 1) >> 1 };
+  }
+
+  // Kinds of all the tiles of one column block by the rule that is on.
   kindsOfBlock(j) {
     let kinds = this.kindCache.get(j);
     if (kinds) return kinds;
-    const { blockM, blockN, tilesM, sq, sk } = this;
+    kinds = this.rule === "paper" ? this.paperKinds(j) : this.exactKinds(j, this.blockM, this.blockN);
+    if (this.kindCache.size > 4096) this.kindCache.clear();
+    this.kindCache.set(j, kinds);
+    return kinds;
+  }
+
+  // The same exactly on the pairs that exist, for tiles of any size: a column hides a row block wholly if one of its
+  // joined runs contains it, and touches it if a run overlaps it.
+  exactKinds(j, blockM, blockN) {
+    const { sq, sk } = this,
+      tilesM = Math.ceil(sq / blockM);
     const c0 = j * blockN,
       c1 = Math.min(c0 + blockN, sk);
     const whole = new Int32Array(tilesM + 1),
@@ -130,28 +147,71 @@ class MaskVectors {
       add(this.a1[k], this.b1[k]);
       add(this.a2[k], this.b2[k]);
     }
-    kinds = new Uint8Array(tilesM);
+    const kinds = new Uint8Array(tilesM);
     for (let i = 0, w = 0, t = 0; i < tilesM; i++) {
       w += whole[i];
       t += touched[i];
       kinds[i] = w === c1 - c0 ? EMPTY : t === 0 ? FULL : PARTIAL;
     }
-    if (this.rule === "paper") this.coarsenToPaper(kinds, c0, c1);
-    if (this.kindCache.size > 4096) this.kindCache.clear();
-    this.kindCache.set(j, kinds);
     return kinds;
   }
 
   // Equation 4 of the paper: the minimum and maximum of each interval alone decide.
-  coarsenToPaper(kinds, c0, c1) {
-    const [lower, upper] = this.intervalRanges(c0, c1);
-    for (let i = 0; i < this.tilesM; i++) {
-      const r0 = i * this.blockM,
-        r1 = Math.min(r0 + this.blockM, this.sq);
-      if (covers(lower, r0, r1) || covers(upper, r0, r1)) kinds[i] = EMPTY;
-      else if (misses(lower, r0, r1) && misses(upper, r0, r1)) kinds[i] = FULL;
-      else kinds[i] = PARTIAL;
+  paperKinds(j) {
+    const { c0, c1 } = this.tileRange(0, j),
+      ranges = this.intervalRanges(c0, c1);
+    return Uint8Array.from({ length: this.tilesM }, (_, i) => {
+      const { r0, r1 } = this.tileRange(i, j);
+      return paperKind(ranges, r0, r1);
+    });
+  }
+
+  // Kinds of all the tiles of one row block, in one pass over the columns.
+  kindsOfRow(i) {
+    if (this.rowKinds?.i === i) return this.rowKinds.kinds;
+    const kinds = new Uint8Array(this.tilesN),
+      { a1, b1, a2, b2 } = this;
+    for (let j = 0; j < this.tilesN; j++) {
+      const { r0, r1, c0, c1 } = this.tileRange(i, j);
+      if (this.rule === "paper") {
+        kinds[j] = paperKind(this.intervalRanges(c0, c1), r0, r1);
+        continue;
+      }
+      let whole = 0,
+        touched = 0;
+      for (let k = c0; k < c1; k++) {
+        if ((a1[k] <= r0 && b1[k] >= r1) || (a2[k] <= r0 && b2[k] >= r1)) whole++;
+        else if ((a1[k] < r1 && b1[k] > r0) || (a2[k] < r1 && b2[k] > r0)) touched++;
+      }
+      kinds[j] = whole === c1 - c0 ? EMPTY : whole + touched ? PARTIAL : FULL;
     }
+    this.rowKinds = { i, kinds };
+    return kinds;
+  }
+
+  // What one query sees: how many keys, and the first few runs of them.
+  rowSees(q) {
+    if (this.rowSeen?.q === q) return this.rowSeen;
+    const runs = [];
+    let count = 0,
+      start = -1;
+    for (let k = 0; k <= this.sk; k++) {
+      const seen =
+        k < this.sk && !((q >= this.a1[k] && q < this.b1[k]) || (q >= this.a2[k] && q < this.b2[k]));
+      count += seen;
+      if (seen && start < 0) start = k;
+      if (!seen && start >= 0) {
+        if (runs.length < 4) runs.push([start, k]);
+        start = -1;
+      }
+    }
+    return (this.rowSeen = { q, count, runs });
+  }
+
+  visiblePairs() {
+    let hidden = 0; // at most 2^40, so exact
+    for (let k = 0; k < this.sk; k++) hidden += this.b1[k] - this.a1[k] + this.b2[k] - this.a2[k];
+    return this.sq * this.sk - hidden;
   }
 
   intervalRanges(c0, c1) {
@@ -172,6 +232,11 @@ class MaskVectors {
 
 const covers = (run, r0, r1) => run.maxStart <= r0 && run.minEnd >= r1;
 const misses = (run, r0, r1) => run.minStart >= r1 || run.maxEnd <= r0;
+
+function paperKind(runs, r0, r1) {
+  if (runs.some((run) => covers(run, r0, r1))) return EMPTY;
+  return runs.every((run) => misses(run, r0, r1)) ? FULL : PARTIAL;
+}
 
 function buildPyramid(values) {
   const levels = [{ low: values, high: values }];

@@ -5,6 +5,8 @@ const grouped = (n) => GROUPS.format(n);
 const rowsText = (a, b) => (b - a === 1 ? `row ${a}` : `rows ${a} … ${b - 1}`);
 const columnsText = (a, b) => (b - a === 1 ? `column ${a}` : `columns ${a} … ${b - 1}`);
 const KIND_WORDS = ["skipped", "partial, tested cell by cell", "full, no test needed"];
+const EXPLAINED = "Point at a cell to read it; click to hold its column, row and tile. ";
+const HOW_TO_MOVE = "Wheel or pinch zooms, dragging moves, a double click shows all.";
 
 function runWords(mask, which, k) {
   if (which === "lower") {
@@ -98,8 +100,16 @@ function tileLine(mask, q, k) {
   ];
 }
 
-// The same for a selected column.
-function columnLine(mask, { q, k }) {
+function rowLine(mask, q) {
+  const { count, runs } = mask.rowSees(q);
+  if (!count) return [`Row ${q}`, " sees nothing. "];
+  const keys = runs.slice(0, 3).map(([a, b]) => (b - a === 1 ? `${a}` : `${a} … ${b - 1}`));
+  if (runs.length > 3) keys.push("…");
+  return [`Row ${q}`, ` sees ${grouped(count)} key${count === 1 ? "" : "s"}: ${keys.join(", ")}. `];
+}
+
+// The same for a selected cell: its column, its row, its tile.
+function selectionLine(mask, { q, k }) {
   const parts = [];
   const upper = mask.uts[k] < mask.ute[k],
     lower = mask.lts[k] < mask.lte[k];
@@ -112,7 +122,29 @@ function columnLine(mask, { q, k }) {
     parts.push(`${rowsText(mask.lts[k], mask.lte[k])} hidden by ${mask.lte[k] === mask.sq ? "LTS" : "LTS and LTE"}`);
   const seen = mask.visibleRuns(k).map(([a, b]) => rowsText(a, b));
   const visible = seen.length ? `visible to ${seen.join(" and ")}` : "visible to nobody";
-  return [[`Column ${k}`, `: ${[...parts, visible].join("; ")}. `], ...tileLine(mask, q, k)];
+  return [[`Column ${k}`, `: ${[...parts, visible].join("; ")}. `], rowLine(mask, q), ...tileLine(mask, q, k)];
+}
+
+// [name, smallest, largest, what that says of the tile's rows], a line for each vector that carries information.
+function boundsOfTile(mask, i, j) {
+  const { r0, r1, c0, c1 } = mask.tileRange(i, j),
+    last = r1 - 1;
+  const lines = mask.names.map((name) => {
+    const [low, high] = mask.range(name, c0, c1),
+      starts = name.endsWith("s");
+    let says = `${starts ? "begins" : "ends"} inside these rows, in some column`;
+    if (low > last) says = starts ? "begins below these rows" : `goes on past row ${last}`;
+    else if (high <= r0) says = starts ? `has begun by row ${r0}` : "ends above these rows";
+    return [name.toUpperCase(), low, high, says];
+  });
+  if (mask.causal) {
+    const [low, high] = [c0 - mask.offset, c1 - 1 - mask.offset];
+    let says = "crosses the tile";
+    if (last < low) says = "leaves the tile above it: hidden";
+    else if (r0 >= high) says = "leaves the tile below it: not hidden by it";
+    lines.push(["diagonal", low, high, says]);
+  }
+  return lines;
 }
 
 function scaleWords(view, width, height) {
@@ -125,7 +157,7 @@ function scaleWords(view, width, height) {
 
 function summaryWords(mask) {
   const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`,
-    share = (100 * mask.head.density).toPrecision(3);
+    share = +((100 * mask.visiblePairs()) / (mask.sq * mask.sk)).toPrecision(3);
   const keys = "Arrow keys pan, plus and minus zoom, 0 shows all, shift and arrow keys move the selected cell.";
   return `Attention mask, ${size}; ${share} % of the pairs are visible. Tiles of ${mask.blockM} by ${mask.blockN}. ${keys}`;
 }

@@ -1,0 +1,157 @@
+"""A screen as a link: what is shown as one value, its query parameters, and the nearest valid screen of any link."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+MAX_LENGTH = 2**20
+MAX_TILE = 2**20
+MAX_LINK = 8000  # characters of mask text that still go into a link
+RULES = {"exact": "exact union", "paper": "paper, eq. 4"}
+DEFAULT_TEXT = "causal & document(2481, 1388, 1978, 2345)"
+PLACE = ("at", "view")  # where one looks; links from page to page leave it to the session
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The mask and how it is looked at.
+
+    seqlen_k None means as many keys as queries. `file` is the name on the server's shelf of an uploaded mask, which then
+    stands in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `at` is the selected cell
+    (query, key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it.
+    """
+
+    mask: str = DEFAULT_TEXT
+    seqlen_q: int = 8192
+    seqlen_k: int | None = None
+    block_m: int = 128
+    block_n: int = 128
+    rule: str = "exact"
+    heads: int = 32
+    file: str = ""
+    plane: tuple[int, int] = (0, 0)
+    at: tuple[int, int] | None = None
+    view: tuple[float, float, float, float] | None = None
+
+    @property
+    def keys(self) -> int:
+        return self.seqlen_q if self.seqlen_k is None else self.seqlen_k
+
+    @property
+    def tile(self) -> str:
+        return f"{self.block_m} × {self.block_n}"
+
+    @property
+    def is_long(self) -> bool:
+        """True for a text that does not go into a link and lies on the shelf instead."""
+        return not self.file and len(self.mask) > MAX_LINK
+
+    def to_query(self, place: bool = True) -> dict[str, str]:
+        """Query parameters; what equals the first screen is left out, and with place=False where one looks."""
+        said = _said(self)
+        usual = _said(Screen())
+        return {name: v for name, v in said.items() if v != usual[name] and (place or name not in PLACE)}
+
+    @classmethod
+    def from_query(cls, query: dict[str, str]) -> tuple["Screen", list[str]]:
+        """The nearest valid screen, and what of the link had to be left out, in words."""
+        values, problems = {}, []
+
+        def number(name: str, field: str, low: int, high: int):
+            if name not in query:
+                return
+            text = query[name].strip()
+            if text.isdecimal() and len(text) < 9 and low <= int(text) <= high:
+                values[field] = int(text)
+            else:
+                problems.append(f"{name}={query[name][:40]!r} is no number from {low:,} to {high:,}")
+
+        def damaged(name: str, wanted: str):
+            problems.append(f"{name}={query[name][:40]!r} is {wanted}")
+
+        number("n", "seqlen_q", 1, MAX_LENGTH)
+        number("nk", "seqlen_k", 1, MAX_LENGTH)
+        number("heads", "heads", 1, 1024)
+        if query.get("mask", "").strip():
+            values["mask"] = query["mask"]
+        if "tile" in query:
+            tile = parse_tile(query["tile"])
+            if tile:
+                values["block_m"], values["block_n"] = tile
+            else:
+                damaged("tile", "no tile such as 128x64")
+        if "rule" in query:
+            if query["rule"] in RULES:
+                values["rule"] = query["rule"]
+            else:
+                damaged("rule", f"none of {', '.join(RULES)}")
+        if "file" in query:
+            if re.fullmatch(r"[0-9a-f]{24}", query["file"]):
+                values["file"] = query["file"]
+            else:
+                damaged("file", "no name of a file")
+        if "plane" in query:
+            plane = re.fullmatch(r"(\d{1,7}),(\d{1,7})", query["plane"].strip())
+            if plane:
+                values["plane"] = (int(plane[1]), int(plane[2]))
+            else:
+                damaged("plane", "no batch entry and head such as 0,3")
+        screen = cls(**values)
+        if "at" in query:
+            spot = re.fullmatch(r"(\d{1,7}),(\d{1,7})", query["at"].strip())
+            if spot and screen.holds((int(spot[1]), int(spot[2]))):
+                screen = replace(screen, at=(int(spot[1]), int(spot[2])))
+            else:
+                damaged("at", "no cell of this mask")
+        if "view" in query:
+            view = screen.nearest_view(query["view"].split(","))
+            if view is None:
+                damaged("view", "no part of this mask such as 0,128,0,128")
+            screen = replace(screen, view=view)
+        return screen, problems
+
+    def holds(self, spot: tuple[int, int]) -> bool:
+        """Whether (query, key) is a cell of the mask."""
+        return 0 <= spot[0] < self.seqlen_q and 0 <= spot[1] < self.keys
+
+    def nearest_view(self, numbers) -> tuple[float, float, float, float] | None:
+        """Four numbers (first column, columns, first row, rows) as a view of this mask; None if they are none."""
+        try:
+            column, columns, row, rows = (round(float(number), 2) for number in numbers)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        inside = 0 <= column < self.keys and 0 <= row < self.seqlen_q and columns > 0 and rows > 0
+        return (column, min(columns, self.keys), row, min(rows, self.seqlen_q)) if inside else None
+
+
+def _said(screen: Screen) -> dict[str, str]:
+    """Every parameter of a screen as text."""
+    file = name_of(screen.mask.encode()) if screen.is_long else screen.file
+    return {
+        "mask": DEFAULT_TEXT if file else screen.mask,
+        "n": str(screen.seqlen_q),
+        "nk": str(screen.seqlen_k) if screen.seqlen_k else "",
+        "tile": f"{screen.block_m}x{screen.block_n}",
+        "rule": screen.rule,
+        "heads": str(screen.heads),
+        "file": file,
+        "plane": f"{screen.plane[0]},{screen.plane[1]}",
+        "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
+        "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
+    }
+
+
+def name_of(content: bytes) -> str:
+    """What a text or a file is called on the shelf: by its content."""
+    return sha256(content).hexdigest()[:24]
+
+
+def parse_tile(text: str) -> tuple[int, int] | None:
+    """ "128 × 64", "128x64" or "128" -> (rows, columns); None if it is no tile."""
+    found = re.fullmatch(r"\s*(\d{1,7})\s*(?:[x×*,]\s*(\d{1,7})\s*)?", str(text))
+    if not found:
+        return None
+    rows, columns = int(found[1]), int(found[2] or found[1])
+    return (rows, columns) if 1 <= rows <= MAX_TILE and 1 <= columns <= MAX_TILE else None

@@ -1,0 +1,148 @@
+"""What is too large for a link: long mask texts and uploaded masks, kept by the server under a name made of their content.
+
+A link then carries the name. Where the server no longer has it (it was started anew, or the shelf was full), the link
+opens the nearest screen and asks for the small file that holds the whole of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import streamlit as st
+
+import flashmask_core as fm
+from flashmask_core.masks.mask_json import mask_of_record, record_text
+
+from .link import Screen, name_of
+
+MAX_ITEMS = 64
+MAX_BYTES = 2**28
+FORMAT, VERSION = "flashmask-screen", 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """A text, or a mask with the title it is shown under."""
+
+    content: "str | fm.ColumnMask"
+    title: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        if isinstance(self.content, str):
+            return len(self.content)
+        return 16 * self.content.lts.numel()
+
+
+class Shelf:
+    """Items by name, the one used longest ago leaves first."""
+
+    def __init__(self):
+        self._items: OrderedDict[str, Item] = OrderedDict()
+        self._lock = Lock()
+
+    def put(self, name: str, item: Item) -> None:
+        """Keep an item. ValueError if it is larger than the whole shelf."""
+        if item.nbytes > MAX_BYTES:
+            raise ValueError(
+                f"A mask of {item.nbytes / 2**20:,.0f} MiB as vectors is more than the {MAX_BYTES >> 20} MiB that are "
+                "kept for a screen; upload fewer batch entries or heads."
+            )
+        with self._lock:
+            self._items[name] = item
+            self._items.move_to_end(name)
+            while len(self._items) > MAX_ITEMS or sum(i.nbytes for i in self._items.values()) > MAX_BYTES:
+                self._items.popitem(last=False)
+
+    def get(self, name: str) -> Item | None:
+        with self._lock:
+            if name in self._items:
+                self._items.move_to_end(name)
+            return self._items.get(name)
+
+
+@st.cache_resource(show_spinner=False)
+def shelf() -> Shelf:
+    """The shelf of this server."""
+    return Shelf()
+
+
+def keep_long_text(screen: Screen) -> None:
+    """Put the text of a screen on the shelf if no link can carry it."""
+    if screen.is_long:
+        shelf().put(name_of(screen.mask.encode()), Item(screen.mask))
+
+
+def opened(screen: Screen) -> tuple[Screen, list[str]]:
+    """The screen of a link with the file that it names, or without it and a sentence that says what is missing."""
+    if not screen.file:
+        return screen, []
+    item = shelf().get(screen.file)
+    if item is None:
+        problem = f"file={screen.file!r} is not on this server (any more): open the small file of that screen with Upload"
+        return replace(screen, file="", plane=(0, 0)), [problem]
+    if isinstance(item.content, str):
+        return replace(screen, mask=item.content, file=""), []
+    return fitted_to(screen, item.content), []
+
+
+def fitted_to(screen: Screen, mask: "fm.ColumnMask") -> Screen:
+    """The screen with the lengths of an uploaded mask, and a plane that it has."""
+    plane = screen.plane if screen.plane[0] < mask.batch and screen.plane[1] < mask.heads else (0, 0)
+    seqlen_k = None if mask.seqlen_k == mask.seqlen_q else mask.seqlen_k
+    fitted = replace(screen, seqlen_q=mask.seqlen_q, seqlen_k=seqlen_k, plane=plane)
+    if fitted.at and not fitted.holds(fitted.at):
+        fitted = replace(fitted, at=None)
+    return replace(fitted, view=fitted.nearest_view(fitted.view)) if fitted.view else fitted
+
+
+def put_upload(data: bytes, title: str, **options) -> Screen | str:
+    """What an uploaded file holds: a Screen for a screen's small file, or the name of the mask on the shelf.
+
+    Options go to `flashmask_core.load_mask`. Raises its ValueError or TypeError for a file that is no mask.
+    """
+    if data.lstrip()[:1] == b"{" and FORMAT.encode() in data[:200]:
+        return _read_screen(data)
+    mask = fm.load_mask(data, **options)
+    if not 0 < mask.seqlen_q or not 0 < mask.seqlen_k:
+        raise ValueError(f"This mask is empty: {mask.seqlen_q} queries by {mask.seqlen_k} keys.")
+    name = name_of(data + repr(sorted(options.items())).encode())
+    shelf().put(name, Item(mask.canonical(), plain(title)))
+    return name
+
+
+def plain(title: str) -> str:
+    """A file's name without what Markdown or HTML would read."""
+    return "".join(c if c.isalnum() or c in " .-_" else "·" for c in title[:80]) or "a mask"
+
+
+def screen_file(screen: Screen) -> bytes:
+    """The small file of a screen: its link with the mask in full."""
+    item = shelf().get(screen.file) if screen.file else None
+    record = json.loads(record_text(item.content)) if item else None
+    query = {**screen.to_query(), "mask": screen.mask}
+    query.pop("file", None)
+    told = {"format": FORMAT, "version": VERSION, "screen": query, "title": item.title if item else "", "mask": record}
+    return (json.dumps(told) + "\n").encode()
+
+
+def _read_screen(data: bytes) -> Screen:
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This file is no JSON: {str(error)[:100]}") from None
+    query = told.get("screen")
+    if told.get("format") != FORMAT or told.get("version") != VERSION or type(query) is not dict:
+        raise ValueError(f'format, version: wanted "{FORMAT}" and {VERSION} with a screen.')
+    screen, problems = Screen.from_query({str(name): str(value) for name, value in query.items()})
+    if problems:
+        raise ValueError("; ".join(problems))
+    if type(told.get("mask")) is dict:
+        mask = mask_of_record(told["mask"])
+        name = name_of(json.dumps(told["mask"], sort_keys=True).encode())
+        shelf().put(name, Item(mask, plain(str(told.get("title")))))
+        screen = fitted_to(replace(screen, file=name), mask)
+    return screen

@@ -1,0 +1,82 @@
+"""Figures of the screen, printed: `python -m tests.browser.measure`. Run it where nothing else runs.
+
+Server milliseconds for a change at 8192 and 2^20 tokens, the time to the first picture at 2^20, frames a second there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
+
+from app_server import CHROMIUM_ARGUMENTS, ROOT, running_app  # noqa: E402
+from canvas_driver import Screen  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from streamlit.testing.v1 import AppTest  # noqa: E402
+
+LARGE = 2**20
+
+
+def texts(n: int) -> list[str]:
+    """Masks of several kinds, none of them on the screen before."""
+    return [
+        f"causal & document({n // 4}, {n // 4 + 1}, {n // 2 - 1})",
+        f"sliding_window({n // 16 + 1})",
+        f"prefix_lm({n // 3 + 1})",
+        f"global_sliding_window({n // 16 + 1}, {n // 12}, {n // 12})",
+        f"random_eviction({n // 2 + 1}, 0)",
+    ]
+
+
+def server_ms(n: int) -> dict[str, list[float]]:
+    """Milliseconds of the whole script for each kind of change."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    app.session_state["canvas_drawn"] = True
+    app.query_params["n"], app.query_params["mask"] = str(n), "causal"
+    app.run()
+    found = {"another mask": [], "another tile": [], "the same again": []}
+
+    def timed(what: str, widget, value):
+        began = time.perf_counter()
+        widget.set_value(value).run()
+        found[what].append(1000 * (time.perf_counter() - began))
+        assert not app.exception
+
+    for text in texts(n):
+        timed("another mask", app.text_input(key="w_mask"), text)
+    for tile in ("64 × 64", "128 × 64", "256 × 128"):
+        timed("another tile", app.selectbox(key="w_tile"), tile)
+    for heads in (5, 6, 7):
+        timed("the same again", app.number_input(key="w_heads"), heads)
+    return found
+
+
+def browser() -> None:
+    """First picture and frame rates at 2^20, in a fresh tab of a server that has started."""
+    with running_app() as address, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_ARGUMENTS)
+        context = chromium.new_context(viewport={"width": 1440, "height": 900})
+        Screen(context.new_page(), address).open(mask="causal", n=8192).page.close()
+        for text in texts(LARGE):
+            tab = Screen(context.new_page(), address)
+            began = time.perf_counter()
+            tab.page.goto(f"{address}/?n={LARGE}&mask={text.replace('&', '%26').replace(' ', '+')}")
+            tab.page.wait_for_selector(".fm-canvas[data-ready]", timeout=60_000)
+            seconds = time.perf_counter() - began
+            tab.settled()
+            tab.point(0.4, 0.4)
+            zoom, drag = tab.frame_rate(3, "zoom"), tab.frame_rate(3, "drag")
+            print(f"{text[:44]:46}{seconds:6.2f} s to the picture, {zoom:3.0f} frames/s zooming, {drag:3.0f} dragging")
+            tab.page.close()
+        chromium.close()
+
+
+if __name__ == "__main__":
+    for length in (8192, LARGE):
+        for what, values in server_ms(length).items():
+            print(f"N = {length:9,}, {what:16}{statistics.median(values):7.0f} ms median, {max(values):7.0f} ms at most")
+    browser()
