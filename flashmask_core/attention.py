@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -13,9 +13,11 @@ from .masks.column_mask import ColumnMask
 from .reference import attention_ref
 
 BACKENDS = ("hopper", "triton", "reference")
+_LARGEST_SCALE = 1e30  # scores of single precision overflow beyond
 _REFUSED = {
     "dropout": "dropout is not implemented", "dropout_p": "dropout is not implemented",
     "softcap": "logit soft-capping is not implemented", "softmax_softcap": "logit soft-capping is not implemented",
+    "window_size": "a window belongs into the mask, flashmask_core.mask('sliding_window(w)', ...) with w = window + 1",
 }  # fmt: skip
 
 
@@ -38,7 +40,8 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
             which is also what "auto" takes on a CPU.
 
     Returns:
-        out [B, Sq, H, D] in q's dtype, or (out, lse). A query that sees nothing gets out = 0 and no gradient.
+        out [B, Sq, H, D] in q's dtype, or (out, lse). A query that sees nothing gets out = 0 and no gradient. There is
+        no second derivative and no vmap rule.
 
     Raises:
         TypeError, ValueError: naming the argument, what was wanted and what was given. Dropout, soft-capping and fp8
@@ -48,8 +51,11 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
         reason = _REFUSED.get(name)
         if reason is None:
             raise TypeError(f"flashmask_attention got an unexpected argument {name!r}")
-        if unsupported[name]:
-            raise ValueError(f"{name}: {reason} in flashmask_attention; leave it out or pass 0")
+        given = unsupported[name]
+        if given is not None and not (isinstance(given, (int, float)) and given == 0):
+            raise ValueError(f"{name}: {reason}; leave it out or pass {'None' if name == 'window_size' else 0}")
+    if not isinstance(causal, bool):
+        raise TypeError(f"causal: wanted True or False, got {causal!r}")
     _check_tensors(q, k, v)
     scale = _checked_scale(softmax_scale, q.shape[3])
     passes = _passes(q, k, mask, startend_row_indices, causal)
@@ -113,10 +119,10 @@ def _check_tensors(q, k, v) -> None:
 def _checked_scale(softmax_scale, head_dim: int) -> float:
     if softmax_scale is None:
         return head_dim**-0.5
-    if isinstance(softmax_scale, Tensor) or isinstance(softmax_scale, bool):
+    if isinstance(softmax_scale, (Tensor, bool)) or not isinstance(softmax_scale, Real):
         raise TypeError(f"softmax_scale: wanted a Python float or None, got {type(softmax_scale).__name__}")
-    if not math.isfinite(softmax_scale):
-        raise ValueError(f"softmax_scale: wanted a finite number, got {softmax_scale}")
+    if not abs(softmax_scale) <= _LARGEST_SCALE:  # NaN too
+        raise ValueError(f"softmax_scale: wanted a finite number of at most {_LARGEST_SCALE:g}, got {softmax_scale}")
     return float(softmax_scale)
 
 
@@ -132,9 +138,9 @@ def _passes(q, k, mask, startend_row_indices, causal) -> list[ColumnMask]:
         if not passes:
             raise ValueError("mask: wanted at least one pass, got an empty list")
     elif startend_row_indices is not None:
-        passes = [_mask_of_indices(startend_row_indices, bool(causal), q.shape[1])]
+        passes = [_mask_of_indices(startend_row_indices, causal, q.shape[1])]
     else:
-        passes = [_plain_mask(bool(causal), q.shape[1], k.shape[1], q.device)]
+        passes = [_plain_mask(causal, q.shape[1], k.shape[1], q.device)]
     name = "mask" if startend_row_indices is None else "startend_row_indices"
     for one in passes:
         _check_mask(name, one, q, k)

@@ -33,7 +33,7 @@ def attention_ref(q, k, v, mask=None, *, softmax_scale: float | None = None, dty
     if mask is None:
         visible = torch.ones(1, 1, seqlen_q, seqlen_k, dtype=torch.bool, device=q.device)
     else:
-        visible = _dense_visible(mask, heads)
+        visible = _dense_visible(mask, heads, (seqlen_q, seqlen_k))
     # Rows that see nothing go through the softmax unmasked and are zeroed behind it, so that no NaN is formed.
     sees = visible.any(-1)  # [B or 1, H or 1, Sq]
     s = s.masked_fill(~visible & sees[..., None], float("-inf"))
@@ -43,9 +43,12 @@ def attention_ref(q, k, v, mask=None, *, softmax_scale: float | None = None, dty
     return out, lse.masked_fill(~sees, float("-inf"))
 
 
-def _dense_visible(mask, heads: int) -> torch.Tensor:
+def _dense_visible(mask, heads: int, lengths: tuple[int, int]) -> torch.Tensor:
     """bool [B or 1, H or 1, Sq, Sk] of a mask or a list of passes."""
     passes = [mask] if isinstance(mask, ColumnMask) else list(mask)
+    for one in passes:
+        if (one.seqlen_q, one.seqlen_k) != lengths:
+            raise ValueError(f"mask: wanted (Sq, Sk) = {lengths} as q and k have, got ({one.seqlen_q}, {one.seqlen_k})")
     visible = passes[0].to_dense()
     for other in passes[1:]:
         visible = visible | other.to_dense()

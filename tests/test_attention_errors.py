@@ -81,9 +81,35 @@ def test_what_is_not_implemented_is_refused_by_name():
     assert fm.flashmask_attention(**x, dropout=0.0).shape == x["q"].shape
 
 
+def test_a_flag_is_a_bool():
+    x = tensors()
+    with pytest.raises(TypeError, match="causal: wanted True or False, got 'no'"):
+        fm.flashmask_attention(**x, causal="no")
+    with pytest.raises(TypeError, match="causal: wanted True or False, got 2; the same numbers mean another mask"):
+        fm.ColumnMask.from_startend_row_indices(torch.zeros(1, 1, 8, 2, dtype=torch.int32), causal=2)
+
+
+def test_a_window_is_part_of_the_mask():
+    with pytest.raises(ValueError, match=r"window_size: a window belongs into the mask.*w = window \+ 1"):
+        fm.flashmask_attention(**tensors(), window_size=4)
+    with pytest.raises(ValueError, match="softcap: logit soft-capping"):
+        fm.flashmask_attention(**tensors(), softcap=torch.ones(2))
+    assert fm.flashmask_attention(**tensors(), window_size=None).shape == (1, 8, 4, 16)
+
+
+def test_the_reference_names_a_mask_of_other_lengths():
+    x = tensors()
+    with pytest.raises(ValueError, match=r"mask: wanted \(Sq, Sk\) = \(8, 8\) as q and k have, got \(9, 9\)"):
+        fm.attention_ref(*x.values(), fm.mask("causal", 9))
+
+
 def test_scale_and_backend():
     x = tensors()
-    with pytest.raises(ValueError, match="softmax_scale: wanted a finite number, got nan"):
+    with pytest.raises(ValueError, match="softmax_scale: wanted a finite number of at most 1e.30, got 1e.300"):
+        fm.flashmask_attention(**x, softmax_scale=1e300)
+    with pytest.raises(TypeError, match="softmax_scale: wanted a Python float or None, got complex"):
+        fm.flashmask_attention(**x, softmax_scale=1j)
+    with pytest.raises(ValueError, match="softmax_scale: wanted a finite number of at most 1e.30, got nan"):
         fm.flashmask_attention(**x, softmax_scale=float("nan"))
     with pytest.raises(TypeError, match="softmax_scale: wanted a Python float or None, got Tensor"):
         fm.flashmask_attention(**x, softmax_scale=torch.ones(()))

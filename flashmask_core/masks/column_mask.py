@@ -11,6 +11,9 @@ Rebuilding the dense picture takes four lines:
 
 from __future__ import annotations
 
+from numbers import Integral
+
+import numpy as np
 import torch
 
 from .canonical import canonical_vectors, causal_triangle, disjoint_runs
@@ -99,12 +102,14 @@ class ColumnMask:
 
         Raises TypeError for a wrong type or dtype, ValueError for a wrong shape or (causal, C) pair.
         """
-        indices = torch.as_tensor(indices)
+        indices = _as_tensor("startend_row_indices", indices)
         if indices.dtype not in (torch.int32, torch.int64):
             raise TypeError(f"startend_row_indices: wanted int32 or int64, got {indices.dtype}")
         if indices.ndim != 4 or 0 in indices.shape[:2]:
             raise ValueError(f"startend_row_indices: wanted [B, Hm, Sk, C], got {tuple(indices.shape)}")
-        causal, bounds = bool(causal), indices.shape[-1]
+        if not isinstance(causal, bool):
+            raise TypeError(f"causal: wanted True or False, got {causal!r}; the same numbers mean another mask")
+        bounds = indices.shape[-1]
         if (causal, bounds) not in PACKINGS:
             allowed = "; ".join(f"causal={c} with C={n} ({', '.join(names)})" for (c, n), names in PACKINGS.items())
             raise ValueError(
@@ -156,10 +161,10 @@ class ColumnMask:
         Raises NotRepresentableError (a ValueError; .columns lists every column, .max_runs the most masked runs of
         one) if a column has more than two masked runs.
         """
-        visible = torch.as_tensor(visible)
+        visible = _as_tensor("visible", visible)
         if visible.dtype != torch.bool:
             raise TypeError(f"visible: wanted bool, True = may attend, got {visible.dtype}")
-        if visible.ndim not in (2, 4) or 0 in visible.shape:
+        if visible.ndim not in (2, 4) or 0 in visible.shape[:-2]:
             raise ValueError(f"visible: wanted [Sq, Sk] or [B, Hm, Sq, Sk], got {tuple(visible.shape)}")
         if visible.ndim == 2:
             visible = visible[None, None]
@@ -205,6 +210,8 @@ class ColumnMask:
 
     def equals(self, other: "ColumnMask") -> bool:
         """True if both show the same pairs, however they are packed (B and Hm may broadcast)."""
+        if not isinstance(other, ColumnMask):
+            raise TypeError(f"other: wanted a ColumnMask, got {type(other).__name__}")
         if (self.seqlen_q, self.seqlen_k) != (other.seqlen_q, other.seqlen_k):
             return False
         a, b = self.canonical(), other.canonical()
@@ -220,7 +227,9 @@ class ColumnMask:
     @staticmethod
     def stack(masks: "list[ColumnMask]", dim: str) -> "ColumnMask":
         """Join masks of equal lengths along dim="batch" or dim="head" (Hm: one mask a head)."""
-        masks = list(masks)
+        masks = [None] if isinstance(masks, ColumnMask) else list(masks)
+        if not all(isinstance(one, ColumnMask) for one in masks):
+            raise TypeError("masks: wanted a list of ColumnMask")
         if dim not in ("batch", "head"):
             raise ValueError(f'dim: wanted "batch" or "head", got {dim!r}')
         if not masks:
@@ -242,9 +251,21 @@ class ColumnMask:
         return ColumnMask(*vectors, seqlen_q=first.seqlen_q, causal=causal, bounds=bounds)
 
 
+def _as_tensor(name: str, value) -> torch.Tensor:
+    """A dense tensor of a tensor, an array (of any strides) or nested lists."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided:
+            raise TypeError(f"{name}: wanted a dense tensor, got one of layout {value.layout}")
+        return value
+    try:
+        return torch.from_numpy(np.ascontiguousarray(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: wanted a tensor or an array of numbers, got {type(value).__name__}") from None
+
+
 def _checked_length(name: str, value) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}: wanted an int, got {type(value).__name__}")
-    if value < 0:
-        raise ValueError(f"{name}: wanted a length of 0 or more, got {value}")
-    return value
+    if not 0 <= value < 2**30:
+        raise ValueError(f"{name}: wanted a length from 0 to 2**30 - 1, got {value}")
+    return int(value)

@@ -12,6 +12,9 @@ class MaskSyntaxError(ValueError):
         self.text, self.position = text, position
         super().__init__(message)
 
+    def __reduce__(self):
+        return type(self), (str(self), self.text, self.position)
+
 
 def pointed_at(error: MaskSyntaxError, place: tuple[str, int] | None) -> MaskSyntaxError:
     """The error with the text below it and a caret under the character at `place` = (text, position)."""
@@ -40,6 +43,9 @@ class NotRepresentableError(ValueError):
             f"and FlashMask stores at most 2 a column. flashmask_core.fit(...) gives the nearest masks that fit and "
             f"the exact answer in several passes."
         )
+
+    def __reduce__(self):  # an error crosses process borders
+        return type(self), (self.columns, self.max_runs)
 
     @classmethod
     def of(cls, *runs) -> "NotRepresentableError":
