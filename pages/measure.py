@@ -65,7 +65,7 @@ def run_here() -> None:
     try:
         case = case_of(values)
     except ValueError as problem:
-        st.error(str(problem))
+        st.error(bar.shortened(str(problem)))
         return
     st.button(
         "Run",

@@ -154,6 +154,12 @@ def _last_valid(screen: Screen) -> Built:
         return built("causal", screen.seqlen_q, screen.keys)
 
 
+def shortened(message: str, most: int = 400) -> str:
+    """The first line of a message; a message that repeats a long text is cut in the middle."""
+    line = message.splitlines()[0]
+    return line if len(line) <= most else f"{line[: most // 2]} … {line[-most // 2 :]}"
+
+
 def explain(error: Exception, screen: Screen, shown: Built) -> Built:
     """One message under the bar: where in the text, what is wrong, and the way out.
 
@@ -169,7 +175,7 @@ def explain(error: Exception, screen: Screen, shown: Built) -> Built:
         pointed = (
             f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
         )
-    message = escape((str(error) or type(error).__name__).splitlines()[0])
+    message = escape(shortened(str(error) or type(error).__name__))
     still = f"<br><small>Drawn below instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
     st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
     return shown

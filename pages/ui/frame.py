@@ -20,9 +20,12 @@ _PAGE_CSS = """
 [data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
 [data-testid="stButtonGroup"] button p { font-size: 12.5px; }
 [data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
+[data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
+  width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
 @media (min-width: 641px) {
   .st-key-chips [role="radiogroup"] { flex-wrap: wrap; row-gap: 6px; overflow: visible; mask-image: none; }
+  .st-key-chips [role="radiogroup"] button { flex-grow: 0; }
 }
 @media (max-width: 640px) {
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }

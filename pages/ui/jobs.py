@@ -30,8 +30,7 @@ def device() -> DeviceInfo | str:
 @cache
 def may_have_gpu() -> bool:
     """A hint without CUDA and without waiting: a driver is loaded, and this PyTorch was built for one."""
-    driver = any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
-    return driver and bool(torch.version.cuda or torch.version.hip)
+    return torch.version.cuda is not None and any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg"))
 
 
 def start(slot: str, job: BenchJob) -> None:

@@ -11,6 +11,7 @@ MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact union", "paper": "paper, eq. 4"}
 DEFAULT_TEXT = "causal & document(2481, 1388, 1978, 2345)"
+_PAIR = "([0-9]{1,7}),([0-9]{1,7})"
 PLACE = ("at", "view")  # where one looks; links from page to page leave it to the session
 
 
@@ -63,7 +64,7 @@ class Screen:
             if name not in query:
                 return
             text = query[name].strip()
-            if text.isdecimal() and len(text) < 9 and low <= int(text) <= high:
+            if re.fullmatch("[0-9]{1,8}", text) and low <= int(text) <= high:
                 values[field] = int(text)
             else:
                 problems.append(f"{name}={query[name][:40]!r} is no number from {low:,} to {high:,}")
@@ -93,20 +94,22 @@ class Screen:
             else:
                 damaged("file", "no name of a file")
         if "plane" in query:
-            plane = re.fullmatch(r"(\d{1,7}),(\d{1,7})", query["plane"].strip())
+            plane = re.fullmatch(_PAIR, query["plane"].strip())
             if plane:
                 values["plane"] = (int(plane[1]), int(plane[2]))
             else:
                 damaged("plane", "no batch entry and head such as 0,3")
         screen = cls(**values)
         if "at" in query:
-            spot = re.fullmatch(r"(\d{1,7}),(\d{1,7})", query["at"].strip())
+            spot = re.fullmatch(_PAIR, query["at"].strip())
             if spot and screen.holds((int(spot[1]), int(spot[2]))):
                 screen = replace(screen, at=(int(spot[1]), int(spot[2])))
             else:
                 damaged("at", "no cell of this mask")
         if "view" in query:
-            view = screen.nearest_view(query["view"].split(","))
+            numbers = query["view"].strip().split(",")
+            plain = len(numbers) == 4 and all(re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,6})?", n) for n in numbers)
+            view = screen.nearest_view(numbers) if plain else None
             if view is None:
                 damaged("view", "no part of this mask such as 0,128,0,128")
             screen = replace(screen, view=view)
@@ -150,7 +153,7 @@ def name_of(content: bytes) -> str:
 
 def parse_tile(text: str) -> tuple[int, int] | None:
     """ "128 × 64", "128x64" or "128" -> (rows, columns); None if it is no tile."""
-    found = re.fullmatch(r"\s*(\d{1,7})\s*(?:[x×*,]\s*(\d{1,7})\s*)?", str(text))
+    found = re.fullmatch(r"\s*([0-9]{1,7})\s*(?:[x×*,]\s*([0-9]{1,7})\s*)?", str(text))
     if not found:
         return None
     rows, columns = int(found[1]), int(found[2] or found[1])

@@ -49,7 +49,7 @@ def _take(file, kind: str, options: dict) -> None:
             mask = shelf.shelf().get(found).content
             found = shelf.fitted_to(Screen(file=found, heads=max(mask.heads, 32)), mask)
     except (ValueError, TypeError, MemoryError) as error:
-        st.session_state.upload_problem = str(error)[:600] or type(error).__name__
+        st.session_state.upload_problem = str(error)[:800] or type(error).__name__
         return
     state.show(found)
 

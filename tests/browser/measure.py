@@ -1,5 +1,6 @@
 """Figures of the screen, printed: `python -m tests.browser.measure`. Run it where nothing else runs.
 
+Processor time is printed beside the clock, because it stays true on a machine that does other things too.
 Server milliseconds for a change at 8192 and 2^20 tokens, the time to the first picture at 2^20, frames a second there.
 """
 
@@ -32,8 +33,8 @@ def texts(n: int) -> list[str]:
     ]
 
 
-def server_ms(n: int) -> dict[str, list[float]]:
-    """Milliseconds of the whole script for each kind of change."""
+def server_ms(n: int) -> dict[str, list[tuple[float, float]]]:
+    """(milliseconds on the clock, milliseconds of processor) of the whole script for each kind of change."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     app.session_state["canvas_drawn"] = True
     app.query_params["n"], app.query_params["mask"] = str(n), "causal"
@@ -41,9 +42,9 @@ def server_ms(n: int) -> dict[str, list[float]]:
     found = {"another mask": [], "another tile": [], "the same again": []}
 
     def timed(what: str, widget, value):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         widget.set_value(value).run()
-        found[what].append(1000 * (time.perf_counter() - began))
+        found[what].append((1000 * (time.perf_counter() - began), 1000 * (time.process_time() - busy)))
         assert not app.exception
 
     for text in texts(n):
@@ -53,6 +54,12 @@ def server_ms(n: int) -> dict[str, list[float]]:
     for heads in (5, 6, 7):
         timed("the same again", app.number_input(key="w_heads"), heads)
     return found
+
+
+def script_seconds(devtools) -> float:
+    """Processor time that the page's main thread has spent in tasks."""
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
 
 def browser() -> None:
@@ -69,8 +76,15 @@ def browser() -> None:
             seconds = time.perf_counter() - began
             tab.settled()
             tab.point(0.4, 0.4)
-            zoom, drag = tab.frame_rate(3, "zoom"), tab.frame_rate(3, "drag")
-            print(f"{text[:44]:46}{seconds:6.2f} s to the picture, {zoom:3.0f} frames/s zooming, {drag:3.0f} dragging")
+            devtools = context.new_cdp_session(tab.page)
+            devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+            told = []
+            for gesture in ("zoom", "drag"):
+                busy = script_seconds(devtools)
+                rate = tab.frame_rate(3, gesture)
+                cost = 1000 * (script_seconds(devtools) - busy) / (3 * rate)
+                told.append(f"{gesture} {rate:3.0f} frames/s, {cost:4.1f} ms of processor a frame")
+            print(f"{text[:44]:46}{seconds:6.2f} s to the picture; {'; '.join(told)}")
             tab.page.close()
         chromium.close()
 
@@ -78,5 +92,9 @@ def browser() -> None:
 if __name__ == "__main__":
     for length in (8192, LARGE):
         for what, values in server_ms(length).items():
-            print(f"N = {length:9,}, {what:16}{statistics.median(values):7.0f} ms median, {max(values):7.0f} ms at most")
+            clock, busy = zip(*values)
+            print(
+                f"N = {length:9,}, {what:16}{statistics.median(clock):7.0f} ms median, {max(clock):7.0f} ms at most, "
+                f"{statistics.median(busy):7.0f} ms of processor"
+            )
     browser()

@@ -34,6 +34,7 @@ def test_the_first_screen_needs_no_parameters():
         ({"tile": "0x64", "rule": "best"}, ["tile", "rule"]),
         ({"at": "9000,1"}, ["at"]),
         ({"heads": "1.5"}, ["heads"]),
+        ({"n": "\u0663", "tile": "\u0663x64", "at": "\u0663,1"}, ["n", "tile", "at"]),
         ({"view": "0,1,2"}, ["view"]),
         ({"view": "0,nan,0,10"}, ["view"]),
         ({"view": "9000,10,0,10"}, ["view"]),

@@ -10,12 +10,14 @@ function drawBase(explorer) {
   }
   const { mask, view, width, height, palette } = explorer,
     began = performance.now();
-  const raster = rasterise(mask, view, width, height),
+  if (explorer.states?.length !== width * height) explorer.states = new Uint8Array(width * height);
+  const raster = rasterise(mask, view, width, height, explorer.states),
     s = scaleOf(view, width, height);
   const withTiles = Math.min(s.cellX * mask.blockN, s.cellY * mask.blockM) >= 3;
   for (const pane of explorer.panes) {
-    const ctx = pane.base.getContext("2d"),
-      image = ctx.createImageData(width, height);
+    const ctx = pane.base.getContext("2d");
+    if (pane.image?.width !== width || pane.image.height !== height) pane.image = ctx.createImageData(width, height);
+    const { image } = pane; // kept from frame to frame: making one costs as much as filling it
     if (pane.side === "matrix") paintMatrix(image, raster, mask, palette, withTiles);
     else paintArea(image, raster, palette);
     ctx.putImageData(image, 0, 0);

@@ -139,6 +139,12 @@ class Explorer {
   moveTo(view) {
     this.view = fittedView(view, this.mask, ...this.cssSize());
     this.moving = true;
+    clearTimeout(this.telling.view);
+    this.request(2);
+  }
+
+  // The time of rest begins when the last move has been drawn, so that slow frames are not taken for rest.
+  awaitRest() {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       this.moving = false;
@@ -146,7 +152,6 @@ class Explorer {
       this.tell("view", this.showsAll() ? null : viewText(this.view).split(",").map(Number));
       this.request(2);
     }, REST_MS);
-    this.request(2);
   }
 
   cellAt(fx, fy) {
@@ -210,7 +215,8 @@ class Explorer {
       drawOver(this);
       this.minimap.draw();
       this.write();
-      if (!this.moving) this.drawTiles();
+      if (this.moving) this.awaitRest();
+      else this.drawTiles();
     });
   }
 

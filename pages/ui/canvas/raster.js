@@ -17,11 +17,10 @@ function pixelEdges(start, span, pixels, length) {
   return { first, end, step, start };
 }
 
-// States of a view, column after column: states[x * height + y].
-function rasterise(mask, view, width, height) {
+// States of a view, column after column: states[x * height + y]. `states` may be the array of an earlier frame.
+function rasterise(mask, view, width, height, states = new Uint8Array(width * height)) {
   const cols = pixelEdges(view.c, view.w, width, mask.sk),
     rows = pixelEdges(view.r, view.h, height, mask.sq);
-  const states = new Uint8Array(width * height);
   const counter = new GroupCounter((mask.levels ??= new RunLevels(mask)), rows, height),
     { whole, touched } = counter;
   for (let x = 0; x < width; x++) {

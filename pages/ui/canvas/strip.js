@@ -15,7 +15,10 @@ class Strip {
     const wide = Math.max(44, String(Math.max(mask.sq, mask.sk)).length * 8 + 14);
     const fits = Math.max(3, Math.floor((this.width - 64) / wide)),
       count = Math.min(mask.sk, fits);
-    const from = Math.max(0, Math.min(mask.sk - count, spot.k - Math.floor(count / 2)));
+    let from = Math.max(0, Math.min(mask.sk - count, spot.k - Math.floor(count / 2)));
+    const stays = this.element.matches(":hover") && this.count === count && this.mask === mask;
+    if (stays && spot.k >= this.from && spot.k < this.from + count) from = this.from; // not away from under the pointer
+    Object.assign(this, { from, count, mask });
     const key = [mask.head.id, from, count, spot.k, selected?.k].join();
     if (key === this.key) return;
     this.key = key;
