@@ -9,33 +9,34 @@ from __future__ import annotations
 import numpy as np
 
 
-def linear_pieces(values: np.ndarray, allowed: np.ndarray | None = None) -> list[tuple[int, int]]:
-    """(place, count) of pieces in which every column of `values`, int [N, V], has one step; greedy, left to right.
+def linear_pieces(values: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
+    """int64 [P]: where pieces begin in which every column of `values`, int [N, V], has one step; greedy from the left.
 
     allowed: bool [N - 1], which values may stand in one piece with the value behind them; None: all.
     """
     size = len(values)
     if size < 2:
-        return [(0, 1)] * size
+        return np.arange(size)
     steps = np.diff(values.astype(np.int64), axis=0)
     changes = np.flatnonzero((steps[1:] != steps[:-1]).any(axis=1)) + 1
     # By place: the place behind the last value that a piece starting there can hold.
     reach = np.append(np.repeat(np.append(changes, size - 1), np.diff(changes, prepend=0, append=size - 1)) + 1, size)
     if allowed is not None:
         reach[:-1] = np.where(allowed, reach[:-1], np.arange(1, size))
-    reach, pieces, place = reach.tolist(), [], 0
+    reach, places, place = reach.tolist(), [], 0
     while place < size:
-        pieces.append((place, reach[place] - place))
+        places.append(place)
         place = reach[place]
-    return pieces
+    return np.array(places)
 
 
 def pieces_of(vector: np.ndarray) -> list[tuple[int, int, int]]:
     """(first, step, count) pieces of an int vector; a piece of one value has step 0."""
-    return [
-        (int(vector[place]), int(vector[place + 1]) - int(vector[place]) if count > 1 else 0, count)
-        for place, count in linear_pieces(np.asarray(vector)[:, None])
-    ]
+    vector = np.asarray(vector, np.int64)
+    place = linear_pieces(vector[:, None])
+    count = np.diff(place, append=len(vector))
+    step = np.where(count > 1, vector[np.minimum(place + 1, len(vector) - 1)] - vector[place], 0)
+    return list(zip(vector[place].tolist(), step.tolist(), count.tolist()))
 
 
 def vector_of(pieces) -> np.ndarray:

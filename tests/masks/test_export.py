@@ -1,4 +1,4 @@
-"""export_mask: every snippet is run, against the real library where it runs on a CPU, and else against what it documents."""
+"""export_mask: every snippet is run, with the real library where a CPU can run it, else against its documentation."""
 
 import importlib.util
 import io
@@ -132,7 +132,8 @@ def test_several_batch_entries_and_mask_heads():
 def test_a_random_transformers_model_with_the_exported_attention():
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    mask = fm.ColumnMask.stack([fm.mask("causal & document(20, 13)", 33), fm.mask("sliding_window(5)", 33)], dim="batch")
+    masks = [fm.mask(text, 33) for text in ("causal & document(20, 13)", "sliding_window(5)")]
+    mask = fm.ColumnMask.stack(masks, dim="batch")
     run(fm.export_mask(mask, "transformers"))
     config = LlamaConfig(
         vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,

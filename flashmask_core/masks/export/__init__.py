@@ -1,7 +1,7 @@
 """export_mask: a mask as code or a file for the library that is to run it.
 
-    export_mask("causal & document(3, 3)", "flex_attention", 6)    # Python source, ready to run
-    export_mask(mask, "npy")                                       # the bytes of an .npy
+export_mask("causal & document(3, 3)", "flex_attention", 6)    # Python source, ready to run
+export_mask(mask, "npy")                                       # the bytes of an .npy
 """
 
 from __future__ import annotations
@@ -21,8 +21,15 @@ from .snippets import SNIPPET_TARGETS, snippet
 TARGETS = (*SNIPPET_TARGETS, "npy", "json")
 
 
-def export_mask(mask_or_text, target: str, seqlen_q: int | None = None, seqlen_k: int | None = None, *,
-                heads: int | None = None, npy: str | None = None) -> str | bytes:
+def export_mask(
+    mask_or_text,
+    target: str,
+    seqlen_q: int | None = None,
+    seqlen_k: int | None = None,
+    *,
+    heads: int | None = None,
+    npy: str | None = None,
+) -> str | bytes:
     """The mask for another library, as a str of Python source, or as the content of a file.
 
     Args:

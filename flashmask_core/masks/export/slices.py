@@ -52,7 +52,8 @@ def _visible_runs(first: np.ndarray, last: np.ndarray, left: int) -> list[Slice]
     step = np.diff(values, axis=0)
     allowed = ((step >= 0) & (step <= 1)).all(axis=1) & (step[:, 2] == 1)
     slices = []
-    for place, count in linear_pieces(values, allowed):
+    places = linear_pieces(values, allowed)
+    for place, count in zip(places.tolist(), np.diff(places, append=len(values)).tolist()):
         top, bottom, key = values[place].tolist()
         falls = (values[place + 1, :2] - values[place, :2]).tolist() if count > 1 else [0, 0]
         slices += _parallelogram(top, bottom, key, key + count, *falls)

@@ -34,7 +34,8 @@ def snippet(mask: ColumnMask, text: str | None, target: str, heads: int, npy: st
     names = PACKINGS[mask.causal, mask.bounds]
     fields = {
         "BATCH": mask.batch, "MASK_HEADS": mask.heads, "SQ": mask.seqlen_q, "SK": mask.seqlen_k,
-        "CAUSAL": mask.causal, "BOUNDS": mask.bounds, "NAMES": ", ".join(names), "UNPACKED": ", ".join(names) if len(names) > 1 else f"({names[0]},)",
+        "CAUSAL": mask.causal, "BOUNDS": mask.bounds, "NAMES": ", ".join(names),
+        "UNPACKED": ", ".join(names) if len(names) > 1 else f"({names[0]},)",
         "HEADS": f"H = {heads}" if mask.heads > 1 else "any H",
     }  # fmt: skip
     if target == "magi":

@@ -47,8 +47,8 @@ def block_lists(block_q, block_k):
 
 TEMPLATES = {
     "paddle": (
-        "Paddle, fp16/bf16 on a GPU: these numbers belong to causal=$CAUSAL and mean another mask under the other flag; "
-        "causal aligns bottom-right; its window_size is w - 1 for a window of w, not needed here; Hm must be 1 or Hk.",
+        "Paddle, fp16/bf16 on a GPU: these numbers belong to causal=$CAUSAL and mean another mask under the other "
+        "flag; causal aligns bottom-right; window_size, not needed here, is w - 1 for a window w; Hm must be 1 or Hk.",
         '''\
 import numpy as np
 import paddle
@@ -63,8 +63,8 @@ def attention(q, k, v):
 ''',
     ),
     "flex_attention": (
-        "FlexAttention: made for exactly Sq = $SQ and Sk = $SK; causal is in mask_mod and aligns bottom-right; blocks are "
-        "128 x 128 (BLOCK), judged by the minimum and maximum of the vectors; compiled code skips blocks, eager does not.",
+        "FlexAttention: made for exactly Sq = $SQ and Sk = $SK; causal is in mask_mod and aligns bottom-right; blocks "
+        "are 128 x 128 (BLOCK), judged by minima and maxima of the vectors; only compiled code skips blocks.",
         '''\
 import numpy as np
 import torch
@@ -93,8 +93,8 @@ def attention(q, k, v):
 ''',
     ),
     "sdpa": (
-        "SDPA: the dense mask takes B x Hm x Sq x Sk bytes and no pair is skipped; True is visible; leave is_causal False "
-        "(it would align top-left, this mask aligns bottom-right); a query that sees nothing gets 0 from PyTorch 2.5 on.",
+        "SDPA: the dense mask takes B x Hm x Sq x Sk bytes and no pair is skipped; True is visible; leave is_causal "
+        "False (it aligns top-left, this mask bottom-right); a query that sees nothing gets 0 from PyTorch 2.5 on.",
         '''\
 import numpy as np
 import torch
@@ -113,8 +113,8 @@ def attention(q, k, v):
 ''',
     ),
     "fa4": (
-        "FlashAttention-4: leave causal and window_size out (mask_mod has it all; its window_size is w - 1 for a window of "
-        "w); BLOCK_K must be the kernel's key tile and BLOCK_Q a multiple of its query tile; the backward skips no block.",
+        "FlashAttention-4: leave causal and window_size out (mask_mod has it all; window_size is w - 1 for a window of "
+        "w); BLOCK_K must be the kernel's key tile, BLOCK_Q a multiple of its query tile; the backward skips no block.",
         '''\
 import cutlass
 import cutlass.cute as cute
@@ -150,8 +150,8 @@ def attention(q, k, v):
 ''',
     ),
     "magi": (
-        "MagiAttention: types are 0 full, 1 causal (aligned bottom-right in each slice), 2 inverse causal (top-left), 3 "
-        "both; the slices do not overlap; batch entries are laid end to end; a query in no slice sees nothing.",
+        "MagiAttention: types are 0 full, 1 causal (aligned bottom-right in each slice), 2 inverse causal (top-left), "
+        "3 both; the slices do not overlap; batch entries are laid end to end; a query in no slice sees nothing.",
         '''\
 import torch
 from magi_attention.api import flex_flash_attn_func
@@ -169,8 +169,8 @@ def attention(q, k, v):
 ''',
     ),
     "transformers": (
-        "Transformers: for whole sequences of exactly Sq = $SQ, so pass use_cache=False; the mask replaces the model's own "
-        "causal mask, window and padding; numbers belong to causal=$CAUSAL; attention dropout is refused.",
+        "Transformers: for whole sequences of exactly Sq = $SQ, so pass use_cache=False; the mask replaces the model's "
+        "own causal mask, window and padding; numbers belong to causal=$CAUSAL; attention dropout is refused.",
         '''\
 import numpy as np
 import torch

@@ -1,9 +1,9 @@
 """load_mask: a ColumnMask from what people have in hand, of which the kind is told or asked for, never guessed.
 
-    load_mask("mask.npy")                                      # a dense matrix of 0 and 1, or of 0 and -inf
-    load_mask(tensor, kind="startend_row_indices", causal=True)
-    load_mask([0, 4, 4, 8], kind="cu_seqlens")                 # two documents of 4 tokens, causal
-    load_mask("mask.json")                                     # what export_mask(mask, "json") wrote
+load_mask("mask.npy")                                      # a dense matrix of 0 and 1, or of 0 and -inf
+load_mask(tensor, kind="startend_row_indices", causal=True)
+load_mask([0, 4, 4, 8], kind="cu_seqlens")                 # two documents of 4 tokens, causal
+load_mask("mask.json")                                     # what export_mask(mask, "json") wrote
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 
 from ..column_mask import PACKINGS, ColumnMask
 from ..errors import NotRepresentableError
+from ..expr import MAX_SEQLEN
 from ..mask_json import mask_of_record
 from .dense import dense_mask
 from .files import check_elements, read_file
@@ -29,8 +30,16 @@ hidden), or bool with polarity="visible" or "masked"
   block_mask: a FlexAttention BlockMask; json: what export_mask(mask, "json") wrote"""
 
 
-def load_mask(source, *, kind: str = "auto", causal: bool | None = None, polarity: str | None = None,
-              seqlen_q: int | None = None, array: str | None = None, column: str | int | None = None) -> ColumnMask:
+def load_mask(
+    source,
+    *,
+    kind: str = "auto",
+    causal: bool | None = None,
+    polarity: str | None = None,
+    seqlen_q: int | None = None,
+    array: str | None = None,
+    column: str | int | None = None,
+) -> ColumnMask:
     """The mask that a file, array or object describes.
 
     Args:
@@ -108,9 +117,8 @@ def _values_of(source, array, column):
         tensor = source.detach()
         if tensor.is_sparse or tensor.is_quantized or tensor.is_complex() or "float8" in str(tensor.dtype):
             raise TypeError(f"source: wanted a plain tensor of bool, integers or floats, got {tensor.dtype}")
-        return tensor.cpu().to(torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype).numpy(), False, None, (
-            source.device
-        )
+        tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor  # which numpy does not have
+        return tensor.cpu().numpy(), False, None, source.device
     if isinstance(source, (list, tuple)):
         source = _array_of_list(source)
     if isinstance(source, np.ndarray):
@@ -193,15 +201,20 @@ def _startend_mask(values: np.ndarray, causal: bool | None, seqlen_q: int | None
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
         raise TypeError(f"startend_row_indices: wanted integers, got {values.dtype}")
-    if values.ndim != 4 or 0 in values.shape[:2] or (bool(causal), values.shape[3]) not in PACKINGS:
-        ColumnMask.from_startend_row_indices(torch.zeros(values.shape, dtype=torch.int32), causal=causal)
+    if values.ndim != 4 or 0 in values.shape[:2] or values.shape[2] > MAX_SEQLEN:
+        raise ValueError(
+            f"startend_row_indices: wanted [B, Hm, Sk, C] with Sk up to {MAX_SEQLEN:,}, got {list(values.shape)}"
+        )
+    no_column = torch.zeros(1, 1, 0, values.shape[3], dtype=torch.int32)
+    ColumnMask.from_startend_row_indices(no_column, causal=causal, seqlen_q=seqlen_q)  # judges causal, C and seqlen_q
     rows = values.shape[2] if seqlen_q is None else seqlen_q
     outside = (values < 0) | (values > rows)
     if outside.any():
         b, h, column, place = (int(n) for n in np.argwhere(outside)[0])
+        name = PACKINGS[bool(causal), values.shape[3]][place]
         raise ValueError(
-            f"startend_row_indices: column {column} (batch {b}, head {h}) has {PACKINGS[bool(causal), values.shape[3]][place]}"
-            f" = {values[b, h, column, place]}, and rows go from 0 to Sq = {rows}"
+            f"startend_row_indices: column {column} (batch {b}, head {h}) has {name} = {values[b, h, column, place]}, "
+            f"and rows go from 0 to Sq = {rows}"
         )
     indices = torch.from_numpy(np.array(values, np.int32, order="C"))  # a copy: the caller may go on writing
     return ColumnMask.from_startend_row_indices(indices, causal=causal, seqlen_q=seqlen_q)

@@ -64,8 +64,9 @@ def _runs(plane: np.ndarray, meaning: _Meaning) -> tuple[MaskedRuns | None, set[
 def _meaning(planes: np.ndarray, polarity: str | None, pixels: bool) -> _Meaning:
     if planes.dtype.kind == "b":
         if polarity is None:
-            what = "which tone of a picture is visible" if pixels else "whether True is visible or masked in a bool array"
-            word = "the brighter one" if pixels else "True"
+            what, word = "whether True is visible or masked in a bool array", "True"
+            if pixels:
+                what, word = "which tone of a picture is visible", "the brighter one"
             raise ValueError(f'polarity: {what} cannot be told, so say "visible" or "masked" ({word} means that)')
         return _Meaning(polarity == "visible")
     zeros, ones, negatives = False, False, False

@@ -9,21 +9,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+import lzma
 import os
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..mask_json import MAX_TEXT_BYTES
 from .png import read_png
 
 MAX_ELEMENTS = 1 << 28  # of an array: a dense mask of 16,384 x 16,384
 MAX_BYTES = 8 * MAX_ELEMENTS + (1 << 16)  # of a file, and of what an .npz unpacks to
-MAX_TEXT_BYTES = 1 << 26  # of a .csv or .json
 FORMATS = ".npy, .npz, .csv, .png (grey, palette or RGB, not interlaced) or the .json that export_mask writes"
 
+_UNREADABLE_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, RuntimeError,
+                   zlib.error, lzma.LZMAError)  # fmt: skip
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 NOTE = "flashmask startend_row_indices: causal={causal}, seqlen_q={seqlen_q}"  # a comment in the header of our .npy
 _NOTE = re.compile(rb"# flashmask startend_row_indices: causal=(True|False), seqlen_q=(\d{1,9})\s")
@@ -124,8 +128,9 @@ def _read_npy(data: memoryview, name: str) -> FileContent:
     dtype, shape, fortran = _npy_header(file, name)
     start = file.tell()
     wanted = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if len(data) - start < wanted:
-        raise ValueError(f"{name}: cut short, its header announces {wanted:,} bytes and {len(data) - start:,} are there")
+    there = len(data) - start
+    if there < wanted:
+        raise ValueError(f"{name}: cut short, its header announces {wanted:,} bytes and {there:,} are there")
     array = np.frombuffer(data, dtype, count=wanted // dtype.itemsize, offset=start)
     array = array.reshape(shape, order="F" if fortran else "C")
     note = _NOTE.search(bytes(data[:start]))
@@ -177,7 +182,7 @@ def _read_npz(data: memoryview, name: str, array: str | None) -> FileContent:
                 _npy_header(packed, f"{chosen} in {name}")
             with archive.open(entry) as packed:  # reads no more than the declared size
                 return _read_npy(memoryview(packed.read()), f"{chosen} in {name}")
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, RuntimeError) as error:
+    except _UNREADABLE_ZIP as error:
         raise ValueError(f"{name}: no readable .npz ({error})") from None
 
 
@@ -219,14 +224,14 @@ def _read_csv(data: memoryview, name: str, column: str | int | None) -> np.ndarr
 
 
 def _csv_column(text: str, name: str, column: str | int) -> np.ndarray:
-    rows = list(csv.reader(io.StringIO(text)))
-    rows = [row for row in rows if row]
+    heading = []
     try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         heading = [cell.strip() for cell in rows[0]] if rows else []
         place = column if isinstance(column, int) else heading.index(column)
         body = rows if isinstance(column, int) and _is_number(rows[0][place]) else rows[1:]
         return np.array([float(row[place]) for row in body])
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, csv.Error) as error:
         raise ValueError(
             f"column: wanted a column of numbers in {name}, by its name or its number from 0, got {column!r}; the "
             f"first line is {', '.join(heading[:20])!r} ({str(error)[:100]})"

@@ -30,7 +30,8 @@ def _whole(values: np.ndarray, kind: str) -> np.ndarray:
     """int64, and of the right number of dimensions."""
     most = 2 if kind in ("position_ids", "attention_mask") else 1
     if not 1 <= values.ndim <= most or not values.size:
-        raise ValueError(f"{kind}: wanted numbers in {'1-D or [B, S]' if most == 2 else '1-D'}, got {list(values.shape)}")
+        wanted = "1-D or [B, S]" if most == 2 else "1-D"
+        raise ValueError(f"{kind}: wanted numbers in {wanted}, got {list(values.shape)}")
     if values.dtype.kind == "f":
         fractions = ~(np.isfinite(values) & (values == np.trunc(values)) & (abs(values) < 2**53))
         if fractions.any():

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-MAX_PIXELS = 1 << 26
+MAX_PIXELS = 1 << 24  # 4,096 x 4,096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey + alpha, RGB + alpha
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _PAETH, _AVERAGE, _UP, _SUB = 4, 3, 2, 1
@@ -100,7 +100,8 @@ def _unfiltered(filters: np.ndarray, rows: np.ndarray, step: int, name: str) -> 
         paeth = np.where((to_left <= to_above) & (to_left <= to_corner), left,
                          np.where(to_above <= to_corner, above, corner))  # fmt: skip
         which = kind[row][:, None]
-        predicted = np.select([which == _SUB, which == _UP, which == _AVERAGE], [left, above, (left + above) // 2], paeth)
+        simple = [left, above, (left + above) // 2]
+        predicted = np.select([which == _SUB, which == _UP, which == _AVERAGE], simple, paeth)
         done[row + 1, column + 1] = (done[row + 1, column + 1] + predicted) & 255
     return done[1:, 1:].reshape(height, -1).astype(np.uint8)
 
