@@ -88,7 +88,7 @@ def make_png(pixels, depth, colour, filters=(0,), extra=b"", interlaced=0):
         kind = filters[n % len(filters)]
         x, a = framed[n + 1, step:], framed[n + 1, :-step]
         b, c = framed[n, step:], framed[n, :-step]
-        paeth = [min((i, j, l), key=lambda v: abs(i + j - l - v)) for i, j, l in zip(a, b, c)]
+        paeth = [min((i, j, o), key=lambda v: abs(i + j - o - v)) for i, j, o in zip(a, b, c)]
         guess = (0 * x, a, b, (a + b) // 2, np.array(paeth))[kind]
         rows += bytes([kind]) + ((x - guess) % 256).astype(np.uint8).tobytes()
 
@@ -171,8 +171,9 @@ def test_limits_are_judged_by_what_a_file_declares():
         fm.load_mask(header((10, 10)))
     with pytest.raises(ValueError, match="wanted bool, integers or floats"):
         fm.load_mask(header((2,), "<U4") + b"\0" * 32)
-    with pytest.raises(ValueError, match="no readable .npy header"):
-        fm.load_mask(b"\x93NUMPY\x01\x00\xff\xff{")
+    for damaged in (b"\x93NUMPY\x01\x00\xff\xff{", npy(TRIL).replace(b"}", b" ")):
+        with pytest.raises(ValueError, match="no readable .npy header"):
+            fm.load_mask(damaged)
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("mask.npy", "w", force_zip64=True) as entry:
@@ -226,3 +227,19 @@ def test_json_is_checked_field_by_field():
             fm.load_mask(text.encode())
     with pytest.raises(ValueError, match="causal: has no meaning for a json source"):
         fm.load_mask(json.dumps(good), causal=True)
+
+
+def test_damaged_files_are_refused_and_nothing_else_happens():
+    rng = np.random.default_rng(0)
+    good = [npy(TRIL), npz(mask=TRIL), make_png(np.where(TRIL == 1, 255, 0), 8, 0, (4, 3, 2, 1, 0)), b"1,0\n1,1\n",
+            record_text(fm.mask("causal & document(3, 3)", 8)).encode()]  # fmt: skip
+    for _ in range(1500):
+        content = bytearray(good[rng.integers(len(good))])
+        for place in rng.integers(len(content), size=rng.integers(1, 5)):
+            content[place] = rng.integers(256)
+        if rng.random() < 0.3:
+            del content[rng.integers(len(content)) :]
+        try:
+            assert isinstance(fm.load_mask(bytes(content), polarity="visible"), fm.ColumnMask)
+        except (ValueError, TypeError):
+            pass

@@ -12,6 +12,7 @@ import json
 import lzma
 import os
 import re
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ def _npy_header(file, name: str) -> tuple[np.dtype, tuple[int, ...], bool]:
         if version not in _HEADERS:
             raise ValueError(f"format version {version} is not read")
         shape, fortran, dtype = _HEADERS[version](file)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise ValueError(f"{name}: no readable .npy header ({str(error)[:200]})") from None
     if dtype.hasobject:
         raise _pickled(name)
