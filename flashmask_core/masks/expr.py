@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Callable, Iterator
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from .patterns import PATTERNS
 from .runs import MAX_RUNS, MaskedRuns
 from .solve import solve_comparison
 from .terms import Term
+from .work import COMBINED, LEAF, SLOW_PATTERNS, Work
 
 MAX_SEQLEN = 1 << 20
 
@@ -33,11 +35,13 @@ class MaskExpr:
         while something without a closed form is evaluated; an exception that it raises ends the work.
 
         Raises TypeError or ValueError for a length that is none, MaskSyntaxError where the text does not go with
-        the lengths: lists that are too long, a division by zero, a number too large for 64 bits, or too many cells
-        or runs for something without a closed form.
+        the lengths: lists that are too long, a division by zero, a number too large for 64 bits, too many cells or
+        runs for something without a closed form, or more work than one mask may take.
         """
         seqlen_q, seqlen_k = checked_lengths(seqlen_q, seqlen_k)
-        runs = self._runs(seqlen_q, seqlen_k, progress or (lambda share: None))
+        work, parts = Work(progress), Counter(self._parts())
+        work.plan(parts, sum(part._leaves for part in parts), seqlen_k)
+        runs = self._made(seqlen_q, seqlen_k, work)
         if seqlen_q > seqlen_k:
             before = seqlen_q - seqlen_k
             runs = runs & MaskedRuns.hide(0, before, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
@@ -73,7 +77,24 @@ class MaskExpr:
 
     def patterns(self) -> "list[PatternExpr]":
         """The named patterns that occur, from left to right."""
-        return []
+        return [part for part in self._parts() if isinstance(part, PatternExpr)]
+
+    @property
+    def _leaves(self) -> int:
+        """How many patterns or inequalities it takes itself, without its parts."""
+        return 0
+
+    def _parts(self) -> "Iterator[MaskExpr]":
+        """This expression and all that it is made of, from left to right."""
+        yield self
+
+    def _made(self, seqlen_q: int, seqlen_k: int, work: Work) -> MaskedRuns:
+        """`_runs`, worked out once for a part that occurs more than once."""
+        if self not in work.repeated:
+            return self._runs(seqlen_q, seqlen_k, work)
+        if self not in work.made:
+            work.made[self] = self._runs(seqlen_q, seqlen_k, work)
+        return work.made[self]
 
     def __and__(self, other: "MaskExpr") -> "MaskExpr":
         return Joined.of("&", [self, other])
@@ -93,6 +114,10 @@ class PatternExpr(MaskExpr):
     arguments: tuple
     place: Place | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def _leaves(self):
+        return 1
+
     def values(self) -> tuple:
         """The arguments with every `repeat` written out."""
         return tuple(value for argument in self.arguments for value in _written_out(argument))
@@ -100,12 +125,12 @@ class PatternExpr(MaskExpr):
     def padding(self, seqlen_k: int) -> int:
         return PATTERNS[self.name].padding(seqlen_k, *self.values())
 
-    def patterns(self):
-        return [self]
-
-    def _runs(self, seqlen_q, seqlen_k, progress):
+    def _runs(self, seqlen_q, seqlen_k, work):
         try:
-            return PATTERNS[self.name].build(seqlen_q, seqlen_k, *self.values())
+            work.spend(SLOW_PATTERNS.get(self.name, LEAF) * seqlen_k)
+            runs = PATTERNS[self.name].build(seqlen_q, seqlen_k, *self.values())
+            work.spend(COMBINED * seqlen_k if runs.shown is None else 0)
+            return runs
         except MaskSyntaxError as error:
             raise pointed_at(error, self.place) from None
 
@@ -137,12 +162,14 @@ class Comparison(MaskExpr):
     operators: tuple[str, ...]
     place: Place | None = field(default=None, compare=False, repr=False)
 
-    def _runs(self, seqlen_q, seqlen_k, progress):
+    @property
+    def _leaves(self):
+        return len(self.operators)
+
+    def _runs(self, seqlen_q, seqlen_k, work):
         try:
-            return _hidden_union(
-                solve_comparison(a, op, b, seqlen_q, seqlen_k, progress)
-                for a, op, b in zip(self.terms, self.operators, self.terms[1:])
-            )
+            pairs = zip(self.terms, self.operators, self.terms[1:])
+            return _joined((solve_comparison(a, op, b, seqlen_q, seqlen_k, work) for a, op, b in pairs), work.union)
         except MaskSyntaxError as error:
             raise pointed_at(error, self.place) from None
 
@@ -177,12 +204,14 @@ class Joined(MaskExpr):
             flat.extend(mask.masks if isinstance(mask, cls) and mask.operator == operator else [mask])
         return cls(operator, tuple(flat))
 
-    def patterns(self):
-        return [pattern for mask in self.masks for pattern in mask.patterns()]
+    def _parts(self):
+        yield self
+        for mask in self.masks:
+            yield from mask._parts()
 
-    def _runs(self, seqlen_q, seqlen_k, progress):
-        join = _hidden_union if self.operator == "&" else _hidden_intersection
-        return join(mask._runs(seqlen_q, seqlen_k, progress) for mask in self.masks)
+    def _runs(self, seqlen_q, seqlen_k, work):
+        masks = (mask._made(seqlen_q, seqlen_k, work) for mask in dict.fromkeys(self.masks))
+        return _joined(masks, work.union if self.operator == "&" else work.intersection)
 
     def _visible(self, q, k, seqlen_q, seqlen_k):
         shown = self.masks[0]._visible(q, k, seqlen_q, seqlen_k)
@@ -201,11 +230,12 @@ class Hidden(MaskExpr):
 
     mask: MaskExpr
 
-    def patterns(self):
-        return self.mask.patterns()
+    def _parts(self):
+        yield self
+        yield from self.mask._parts()
 
-    def _runs(self, seqlen_q, seqlen_k, progress):
-        return ~self.mask._runs(seqlen_q, seqlen_k, progress)
+    def _runs(self, seqlen_q, seqlen_k, work):
+        return work.complement(self.mask._made(seqlen_q, seqlen_k, work))
 
     def _visible(self, q, k, seqlen_q, seqlen_k):
         return ~self.mask._visible(q, k, seqlen_q, seqlen_k)
@@ -225,18 +255,11 @@ def checked_lengths(seqlen_q, seqlen_k) -> tuple[int, int]:
     return int(seqlen_q), int(seqlen_k)
 
 
-def _hidden_union(masks) -> MaskedRuns:
-    """What all of the masks show. They are made and joined one by one, so that few are in memory at a time."""
-    return _joined(masks, MaskedRuns.hidden_union)
-
-
-def _hidden_intersection(masks) -> MaskedRuns:
-    """What any of the masks shows."""
-    return _joined(masks, MaskedRuns.hidden_intersection)
-
-
 def _joined(masks, join) -> MaskedRuns:
-    """Joined in groups of eight, and the groups again, so that a thousand masks are each touched a few times only."""
+    """Joined in groups of eight, and the groups again, so that a thousand masks are each touched a few times only.
+
+    They are made one by one as they are needed, so that few are in memory at a time.
+    """
     levels: list[list[MaskedRuns]] = []
     for mask in masks:
         level = 0
@@ -246,12 +269,12 @@ def _joined(masks, join) -> MaskedRuns:
             levels[level].append(mask)
             if len(levels[level]) < 8:
                 break
-            mask, levels[level] = join(*levels[level]), []
+            mask, levels[level] = join(levels[level]), []
             level += 1
         if sum(len(m.starts) for waiting in levels for m in waiting) > MAX_RUNS:
-            levels = [[join(*(m for waiting in levels for m in waiting))]]
+            levels = [[join([m for waiting in levels for m in waiting])]]
     waiting = [m for level in levels for m in level]
-    return join(*waiting) if len(waiting) > 1 else waiting[0]
+    return join(waiting) if len(waiting) > 1 else waiting[0]
 
 
 def _inside(mask: MaskExpr, operator: str) -> str:

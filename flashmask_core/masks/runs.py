@@ -205,6 +205,8 @@ class MaskedRuns:
 
     def hidden_complement(self) -> "MaskedRuns":
         """Hides what this mask shows, and shows what it hides."""
+        if self.shown is not None:
+            return self.hide(*self.shown, seqlen_q=self.seqlen_q, seqlen_k=self.seqlen_k)
         gaps = len(self.starts) + self.seqlen_k  # one before every run, and one behind the last run of a column
         run = np.arange(len(self.starts)) + self.columns
         starts, ends = np.zeros(gaps, np.int32), np.full(gaps, self.seqlen_q, np.int32)

@@ -14,7 +14,6 @@ have equal values are equal. `q % 4 == k % 4` looks at four columns however long
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 
@@ -22,22 +21,23 @@ from .errors import MaskSyntaxError
 from .positions import Positions
 from .runs import MAX_RUNS, MaskedRuns
 from .terms import Chain, Function, Negative, Number, Term, Variable, apply_operator
+from .work import CELL, CELL_OPERATION, DISTINCT, LEAF, OPERATION, RUN, Work
 
 # (query, key) pairs that a predicate without a closed form may be evaluated on.
 MAX_CELLS = 1 << 28
 _STRIP_CELLS = 1 << 20
 # abs, min and max double the number of inequalities; with more than this the predicate is evaluated instead.
 _MAX_INEQUALITIES = 64
+# Every atom but q doubles them at least, or has no company; the constant and q come on top.
+_MAX_ATOMS = 8
 # Terms stay within 2^60 and quotients too, so a bound on a quotient may be clipped to this times 1 / divisor.
 _LARGEST_PRODUCT = 1 << 61
 
 
-def solve_comparison(
-    a: Term, op: str, b: Term, seqlen_q: int, seqlen_k: int, progress: Callable[[float], None]
-) -> MaskedRuns:
+def solve_comparison(a: Term, op: str, b: Term, seqlen_q: int, seqlen_k: int, work: Work) -> MaskedRuns:
     """The mask that shows the pairs with `a op b`; op is one of < <= > >= == !=.
 
-    Raises MaskSyntaxError for a division by zero, numbers too large, or more cells or runs than the limits allow.
+    Raises MaskSyntaxError for a division by zero, numbers too large, or more cells, runs or work than the limits allow.
     """
     positions = Positions(seqlen_q, seqlen_k)
     if not seqlen_q or not seqlen_k:
@@ -47,8 +47,8 @@ def solve_comparison(
         term.checked_bounds((-1, max(1, seqlen_k - 1)), (-1, max(1, seqlen_k - 1)))
     if op in (">", ">="):
         a, op, b = b, {">": "<", ">=": "<="}[op], a
-    shown = _closed_form(a, op, b, positions)
-    return shown if shown is not None else _evaluated(a, op, b, positions, progress)
+    shown = _closed_form(a, op, b, positions, work)
+    return shown if shown is not None else _evaluated(a, op, b, positions, work)
 
 
 class _Sum(dict):
@@ -86,25 +86,31 @@ class _Choice:
 _Q = Variable("q")
 
 
-def _as_sum(term: Term, k: np.ndarray) -> _Sum | None:
+def _as_sum(term: Term, k: np.ndarray, work: Work) -> _Sum | None:
     """The term as a sum of atoms, or None if q occurs in it in another way."""
+    if isinstance(term, Function) and len(term.terms) > _MAX_INEQUALITIES:
+        return None
+    work.spend(OPERATION * len(k) * (len(term.parts) if "q" in term.variables else term.operations))
     if "q" not in term.variables:
         return _Sum({1: term.value(None, k)})
     if isinstance(term, Variable):
         return _Sum({_Q: np.int64(1)})
     if isinstance(term, Negative):
-        inner = _as_sum(term.term, k)
+        inner = _as_sum(term.term, k, work)
         return inner.scaled(-1) if inner is not None else None
-    sums = [_as_sum(part, k) for part in term.parts]
-    if any(s is None for s in sums):
-        return None
     if isinstance(term, Function):
+        sums = [_as_sum(part, k, work) for part in term.terms]
+        if any(s is None for s in sums):
+            return None
         if term.name == "abs":
             return _Sum({_Choice(True, (sums[0], sums[0].scaled(-1))): np.int64(1)})
         return _Sum({_Choice(term.name == "max", tuple(sums)): np.int64(1)})
     assert isinstance(term, Chain)
-    result, has_q = sums[0], "q" in term.first.variables
-    for (op, part), other in zip(term.rest, sums[1:]):
+    result, has_q = _as_sum(term.first, k, work), "q" in term.first.variables
+    for op, part in term.rest:
+        other = _as_sum(part, k, work)
+        if result is None or other is None or len(result) > _MAX_ATOMS:
+            return None
         part_has_q = "q" in part.variables
         if op in "+-":
             result = result.plus(other if op == "+" else other.scaled(-1))
@@ -124,21 +130,22 @@ def _as_sum(term: Term, k: np.ndarray) -> _Sum | None:
     return result
 
 
-def _closed_form(a: Term, op: str, b: Term, positions: Positions) -> MaskedRuns | None:
+def _closed_form(a: Term, op: str, b: Term, positions: Positions, work: Work) -> MaskedRuns | None:
     """The comparison solved for q; None if it has no closed form."""
-    left, right = _as_sum(a, positions.k), _as_sum(b, positions.k)
+    left, right = _as_sum(a, positions.k, work), _as_sum(b, positions.k, work)
     if left is None or right is None:
         return None
     difference = left.plus(right.scaled(-1))
     if op in ("<", "<="):
-        return _at_most_zero(difference.plus({1: int(op == "<")}), positions)
-    below, above = _at_most_zero(difference, positions), _at_most_zero(difference.scaled(-1), positions)
-    if below is None or above is None:
+        return _at_most_zero(difference.plus({1: int(op == "<")}), positions, work)
+    below = _at_most_zero(difference, positions, work)
+    if below is None:
         return None
-    return below & above if op == "==" else ~(below & above)
+    both = work.union([below, _at_most_zero(difference.scaled(-1), positions, work)])
+    return both if op == "==" else work.complement(both)
 
 
-def _at_most_zero(total: _Sum, positions: Positions, inequalities: int = 1) -> MaskedRuns | None:
+def _at_most_zero(total: _Sum, positions: Positions, work: Work, inequalities: int = 1) -> MaskedRuns | None:
     """Shows the pairs on which the sum is <= 0; None if there is no closed form."""
     choice = next((atom for atom in total if isinstance(atom, _Choice)), None)
     if choice is not None:
@@ -148,17 +155,20 @@ def _at_most_zero(total: _Sum, positions: Positions, inequalities: int = 1) -> M
         if not (rising or np.all(coefficient <= 0)) or inequalities > _MAX_INEQUALITIES:
             return None
         # coefficient * max(x, y) is the largest of both products, or the smallest if the coefficient is negative.
-        masks = [_at_most_zero(rest.plus(s.scaled(coefficient)), positions, inequalities) for s in choice.sums]
-        if any(mask is None for mask in masks):
-            return None
-        every = choice.largest == rising
-        return masks[0].hidden_union(*masks[1:]) if every else masks[0].hidden_intersection(*masks[1:])
+        masks = []
+        for s in choice.sums:
+            work.spend(OPERATION * positions.seqlen_k)
+            masks.append(_at_most_zero(rest.plus(s.scaled(coefficient)), positions, work, inequalities))
+            if masks[-1] is None:
+                return None
+        return work.union(masks) if choice.largest == rising else work.intersection(masks)
     quotient = next((atom for atom in total if isinstance(atom, _Quotient)), None)
+    work.spend(LEAF * positions.seqlen_k)
     if quotient is None:
         return _linear(total.get(_Q, np.int64(0)), total.get(1, np.int64(0)), positions)
     if set(total) <= {quotient, 1}:
         inner = _without_quotient(quotient, total[quotient], total.get(1, np.int64(0)))
-        return _at_most_zero(inner, positions, inequalities) if inner is not None else None
+        return _at_most_zero(inner, positions, work, inequalities) if inner is not None else None
     return None
 
 
@@ -194,11 +204,13 @@ def _linear(slope, constant, positions: Positions) -> MaskedRuns:
 _COMPARE = {"<": np.less, "<=": np.less_equal, "==": np.equal, "!=": np.not_equal}
 
 
-def _evaluated(a: Term, op: str, b: Term, positions: Positions, progress) -> MaskedRuns:
+def _evaluated(a: Term, op: str, b: Term, positions: Positions, work: Work) -> MaskedRuns:
     """The comparison evaluated on every distinct row and column."""
     keys_q, keys_k = set(), set()
     for term in (a, b):
         _collect_keys(term, keys_q, keys_k)
+    work.spend(DISTINCT * (len(keys_q) * len(positions.q) + len(keys_k) * len(positions.k)))
+    work.spend(OPERATION * (a.operations + b.operations) * max(len(positions.q), len(positions.k)))
     codes = _codes([key.value(positions.q, None) for key in keys_q], len(positions.q))
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])  # of groups of equal rows, one below the other
     q = positions.q[starts][:, None]
@@ -211,15 +223,17 @@ def _evaluated(a: Term, op: str, b: Term, positions: Positions, progress) -> Mas
             f"{a} {op} {b} has no closed form in q and would have to be evaluated on {cells:,} pairs; the limit is "
             f"{MAX_CELLS:,}, about 16,384 tokens. A shorter sequence, or a predicate linear in q, works"
         )
+    work.spend(cells * (CELL + CELL_OPERATION * (a.operations + b.operations)))
     parts, width = [], max(1, _STRIP_CELLS // len(starts))
     for first in range(0, len(k), width):
         some = k[first : first + width]
         shown = _COMPARE[op](a.value(q, some), b.value(q, some))
         parts.append(MaskedRuns.from_dense(np.broadcast_to(shown, (len(starts), len(some)))))
         _check_runs(sum(len(part.starts) for part in parts), a, op, b)
-        progress(min(1.0, (first + width) / len(k)))
+        work.progress(min(1.0, (first + width) / len(k)))
     distinct = MaskedRuns.concatenate(parts)
     _check_runs(int(distinct.counts[column_of].sum()), a, op, b)
+    work.spend(RUN * int(distinct.counts[column_of].sum()))
     row = np.append(starts + positions.first_q - positions.offset, positions.seqlen_q).astype(np.int32)
     row[0] = 0  # rows before the first key go with the first group
     return MaskedRuns(

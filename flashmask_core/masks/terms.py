@@ -31,6 +31,11 @@ class Term:
     def parts(self) -> "tuple[Term, ...]":
         return ()
 
+    @property
+    def operations(self) -> int:
+        """How many arithmetic operations it takes to work out one value."""
+        return max(len(self.parts) - 1, bool(self.parts)) + sum(part.operations for part in self.parts)
+
     def value(self, q, k):
         """The value for integer arrays q and k that broadcast."""
         raise NotImplementedError
