@@ -13,6 +13,7 @@ from . import copy_link, presets, state, upload
 from .build import Built, built, fitted, of_screen
 from .link import MAX_LENGTH, RULES, Screen
 
+_COMPARISON = "a comparison (attention sink, window, …)"
 _TILES = ["64 × 64", "128 × 64", "64 × 128", "128 × 128", "256 × 128", "128 × 256", "256 × 256"]
 
 
@@ -36,7 +37,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             step=1,
             key="w_n",
             on_change=state.collect,
-            width=118,
+            width=132,
             disabled=bool(screen.file),
         )
         tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
@@ -79,8 +80,8 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             action()
     if screen.is_long:
         st.caption(
-            f"This text has {len(screen.mask):,} characters, too many for a link. A copied link works while this server "
-            "keeps the text; the screen's small file (below, Take it with you) always does."
+            f"This text has {len(screen.mask):,} characters, too many for a link. A copied link works while this "
+            "server keeps the text; the screen's small file (below, Take it with you) always does."
         )
 
 
@@ -115,21 +116,30 @@ def _take_preset() -> None:
 
 
 def _pattern_picker(screen: Screen) -> None:
-    names = list(PATTERNS)
+    names = [_COMPARISON, *PATTERNS]
     name = st.selectbox("Pattern", names, names.index("sliding_window"), key="w_pattern", persist_state="session")
+    if name == _COMPARISON:
+        st.caption("Integer arithmetic in q and k: `k < 16` is an attention sink, `q - k < 512` a window, `q != k`.")
+        term = f"({st.text_input('Comparison', 'k < 16', key='w_comparison').strip()})"
+    else:
+        term = _typed_pattern(name, screen)
+    operators = {"&": "and, &", "|": "or, |", "=": "replace"}
+    how = st.segmented_control(
+        "Join it to the text by", list(operators), default="&", format_func=operators.__getitem__, key="w_join"
+    )
+    text = presets.joined(screen.mask, how or "&", term)
+    st.code(text, language=None, wrap_lines=True)
+    st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
+
+
+def _typed_pattern(name: str, screen: Screen) -> str:
+    """A field for every argument of a pattern; the term they make."""
     pattern = PATTERNS[name]
     st.caption(f"{pattern.about} Visible: `{pattern.rule}`")
     typed = []
     for parameter, text in zip(pattern.parameters, presets.argument_texts(name, screen.keys)):
         typed.append(st.text_input(f"{parameter.name}: {parameter.about}", text, key=f"w_arg_{name}_{parameter.name}"))
-    term = f"{name}({', '.join(t.strip() for t in typed if t.strip())})" if typed else name
-    operators = {"&": "and, &", "|": "or, |", "=": "replace"}
-    how = st.segmented_control(
-        "Join it to the text by", list(operators), default="&", format_func=operators.__getitem__, key="w_join"
-    )
-    st.code(term, language=None, wrap_lines=True)
-    text = presets.joined(screen.mask, how or "&", term)
-    st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
+    return f"{name}({', '.join(t.strip() for t in typed if t.strip())})" if typed else name
 
 
 def built_or_error(screen: Screen) -> tuple[Built, Exception | None]:
@@ -176,7 +186,7 @@ def explain(error: Exception, screen: Screen, shown: Built) -> Built:
             f"<pre>{'…' * bool(start)}{escape(piece)}\n{' ' * bool(start)}{' ' * (position - start)}<i>^</i></pre>"
         )
     message = escape(shortened(str(error) or type(error).__name__))
-    still = f"<br><small>Drawn below instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
+    still = f"<br><small>Shown instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
     st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
     return shown
 
@@ -188,8 +198,8 @@ def _offer_fits(error: fm.NotRepresentableError, screen: Screen) -> Built:
     many = len(error.columns)
     st.html(
         f'<div class="fm-error" role="alert">This mask does not fit FlashMask: {many:,} column{"s" * (many != 1)} '
-        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. Drawn below is the nearest "
-        f"mask that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
+        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. This page goes on with the "
+        f"nearest mask that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
     )
     choices = {
         "narrower": f"hides {fit.narrower_pairs:,} pairs more",

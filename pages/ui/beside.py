@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import cards, recorded
+from . import cards, recorded, state
 from .build import Built, tile_counts
 from .link import Screen
 
@@ -31,3 +31,18 @@ def cards_of(built: Built, screen: Screen) -> None:
     if not counted:
         tiles.html(cards.tiles_card(counts(screen.rule), counts(other), screen.rule))
         st.session_state.counted = asked
+    _offer_smaller_tiles(built, screen)
+
+
+def _offer_smaller_tiles(built: Built, screen: Screen) -> None:
+    """A few tiles say nothing about a small mask: one click takes tiles that do."""
+    length = min(built.seqlen_q, built.seqlen_k)
+    if length >= 16 and max(built.seqlen_q // screen.block_m, built.seqlen_k // screen.block_n) <= 2:
+        side = 1 << max(0, (length // 16).bit_length() - 1)
+        st.button(
+            f"Use tiles of {side} × {side}",
+            on_click=state.change,
+            kwargs={"block_m": side, "block_n": side},
+            help="With tiles as large as this the whole mask is only a few of them.",
+            width="stretch",
+        )

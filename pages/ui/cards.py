@@ -40,8 +40,8 @@ def tiles_card(counts: TileCounts, other: TileCounts | None, rule: str) -> str:
     worth = exact.empty - paper.empty
     if worth or exact.full != paper.full:
         foot = (
-            f"The exact rule skips {exact.empty:,}, the paper's {paper.empty:,}: "
-            f"{worth:,} more tile{'s' if worth != 1 else ''} skipped, {exact.full - paper.full:,} more untested."
+            f"Tiles skipped: {exact.empty:,} by the exact rule, {paper.empty:,} by the paper's. Tiles that need no "
+            f"test: {exact.full:,} and {paper.full:,}."
         )
     else:
         foot = "The exact rule and the paper's agree on every tile here."
@@ -57,7 +57,8 @@ def memory_card(built: Built) -> str:
         big = f"{ratio_text(vectors / dense)}× more"
     flag = "causal" if built.mask.causal else "not causal"
     body = row("dense, bool", bytes_text(dense)) + row(f"vectors, {built.mask.bounds} × int32", bytes_text(vectors))
-    return card("Memory of the mask", big, body, small=flag)
+    foot = f"On the GPU, the kernels' tile lists add about {bytes_text(16 * built.seqlen_k)}."
+    return card("Memory of the mask", big, body, small=flag, foot=foot)
 
 
 def work_card(built: Built, heads: int, head_dim: int = 128) -> str:

@@ -28,6 +28,7 @@ _PAGE_CSS = """
   .st-key-chips [role="radiogroup"] button { flex-grow: 0; }
 }
 @media (max-width: 640px) {
+  [data-testid="stHeader"] { position: absolute; }
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
   .st-key-mask_bar > div { flex-grow: 1; }
   .st-key-mask_bar > div:has([data-testid="stTextInput"]),
@@ -36,13 +37,16 @@ _PAGE_CSS = """
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
 }
 """
+# A long text gets a line of its own.
+_WIDE_TEXT_CSS = '.st-key-mask_bar > div:has([data-testid="stTextInput"]) { flex-basis: 100%; }'
 
 
 def around(page, pages) -> None:
     """Run a page inside the frame."""
-    st.html(f"<style>{theme.variables(':root')}{theme.CARD_CSS}{_PAGE_CSS}</style>")
     screen = state.open_screen(page.url_path)
     state.publish()
+    wide = _WIDE_TEXT_CSS if len(screen.mask) > 42 else ""
+    st.html(f"<style>{theme.variables(':root')}{theme.CARD_CSS}{_PAGE_CSS}{wide}</style>")
     if st.session_state.link_problems:
         st.warning(
             "Part of this link could not be read, so the nearest valid screen is shown: "

@@ -9,7 +9,7 @@ from hashlib import sha256
 MAX_LENGTH = 2**20
 MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
-RULES = {"exact": "exact union", "paper": "paper, eq. 4"}
+RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 DEFAULT_TEXT = "causal & document(2481, 1388, 1978, 2345)"
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
 PLACE = ("at", "view")  # where one looks; links from page to page leave it to the session
@@ -19,8 +19,8 @@ PLACE = ("at", "view")  # where one looks; links from page to page leave it to t
 class Screen:
     """The mask and how it is looked at.
 
-    seqlen_k None means as many keys as queries. `file` is the name on the server's shelf of an uploaded mask, which then
-    stands in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `at` is the selected cell
+    seqlen_k None means as many keys as queries. `file` names an uploaded mask on the server's shelf, which then stands
+    in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `at` is the selected cell
     (query, key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it.
     """
 

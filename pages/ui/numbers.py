@@ -10,7 +10,7 @@ import streamlit as st
 from flashmask_core.masks.column_mask import PACKINGS
 
 from . import figures, shelf, state, theme
-from .build import Built
+from .build import Built, fitted
 
 _PAGE = 256
 
@@ -69,6 +69,14 @@ def _choose(table: str, first: int) -> None:
 
 def _files(built: Built, names: tuple[str, ...]) -> None:
     indices, causal = built.mask.to_startend_row_indices()
+    if built.variant in ("wider", "narrower"):
+        fit = fitted(*built.source[:3])
+        pairs = fit.narrower_pairs if built.variant == "narrower" else fit.wider_pairs
+        st.warning(
+            f"The mask that was written does not fit FlashMask. These files hold the nearest one that does, which "
+            f"{'hides' if built.variant == 'narrower' else 'shows'} {pairs:,} pairs more. The exact answer takes "
+            f"{fit.pass_count} passes: `fm.fit(fm.parse(text).runs(N)).passes`, a list for `flashmask_attention`."
+        )
     st.markdown(
         f"`startend_row_indices` int32 {list(indices.shape)}, the numbers {', '.join(n.upper() for n in names)}, "
         f"together with **`causal={causal}`**: the same numbers mean another mask under the other flag."

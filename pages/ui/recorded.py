@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from html import escape
 from math import log2
@@ -10,11 +11,14 @@ import streamlit as st
 
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
+from flashmask_core.masks.patterns import PATTERNS
 
 from . import build, cards, results
 from .build import Built, tile_counts
 from .link import Screen
 from .words import ratio_text
+
+LIKENESS = "by the patterns in its text, the share of tiles that are skipped, and the length"
 
 
 @st.cache_resource(show_spinner=False)
@@ -29,16 +33,20 @@ def cases() -> dict[tuple, list[BenchRow]]:
 def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
     """(rows, True) of the recorded case with this mask and length, else (rows, False) of the one most like it.
 
-    Likeness is the share of tiles that are skipped, then the length, then the number of heads.
+    Likeness is what LIKENESS says, then the number of heads.
     """
     timed = [rows for rows in cases().values() if _best(rows, "flashmask", "forward")]
     if not timed:
         return None
     rho = tile_counts(*built.source, 128, 128, "exact").rho
 
+    wanted = _patterns(built.text)
+
     def distance(rows: list[BenchRow]) -> tuple:
         row = _best(rows, "flashmask", "forward")
         unlike = abs((row.rho or 0) - rho) * 8 + abs(log2(row.seqlen_k / built.seqlen_k))
+        names = _patterns(row.mask)
+        unlike -= 6 * len(names & wanted) / max(1, len(names | wanted))
         return (
             not _shows_the_same(row, built),
             unlike,
@@ -49,6 +57,12 @@ def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
 
     rows = min(timed, key=distance)
     return rows, not distance(rows)[0]
+
+
+def _patterns(text: str) -> set[str]:
+    """The names of patterns in a text, causal_document as causal and document."""
+    names = set(re.findall(r"[a-z_]+", text)) & set(PATTERNS)
+    return (names - {"causal_document"}) | {"causal", "document"} if "causal_document" in names else names
 
 
 def _shows_the_same(row: BenchRow, built: Built) -> bool:
@@ -82,33 +96,30 @@ def card(built: Built, screen: Screen) -> str:
     rows, same = found
     ours = _best(rows, "flashmask", "forward")
     dense, flex = _best(rows, "sdpa_dense", "forward"), _best(rows, "flex", "forward")
-    body = ""
-    if dense:
-        body += cards.row(f"dense ({dense.backend})", f"{dense.median_ms:.2f} ms")
+    rival, name = (flex, "FlexAttention") if flex else (dense, "the dense mask")
+    if rival is None:
+        body, big = "", f"{ours.median_ms:.2f} ms"
+    else:
+        faster = rival.median_ms >= ours.median_ms
+        ratio = rival.median_ms / ours.median_ms if faster else ours.median_ms / rival.median_ms
+        big = f"{ratio_text(ratio)}× {'faster' if faster else 'slower'}"
+        body = f"<small>than {name}, forward</small>"
+    body += cards.row(f"FlashMask ({ours.backend})", f"{ours.median_ms:.2f} ms")
     if flex:
         body += cards.row("FlexAttention", f"{flex.median_ms:.2f} ms")
-    body += cards.row(f"FlashMask ({ours.backend})", f"{ours.median_ms:.2f} ms")
-    rival = dense or flex
-    if rival is None:
-        big = f"{ours.median_ms:.2f} ms"
-    elif rival.median_ms >= ours.median_ms:
-        big = f"{ratio_text(rival.median_ms / ours.median_ms)}× faster"
-    else:
-        big = f"{ratio_text(ours.median_ms / rival.median_ms)}× slower"
+    if dense:
+        body += cards.row(f"dense mask ({dense.backend})", f"{dense.median_ms:.2f} ms")
     device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
+    where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
     date = (ours.date_utc or "")[:10]
     commit = (ours.where.commit or "")[:7] if ours.where else ""
-    foot = f"Forward, {ours.dtype}. {date} {commit}".strip() + "."
+    heading, foot = f"Measured {where}", f"{ours.dtype}. {date} {commit}".strip() + "."
+    shape = f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}"
     if not same:
-        name = ours.mask_name or ours.mask[:60]
-        foot = f"This mask was not recorded; the nearest is <b>{escape(name)}</b>, N {ours.seqlen_q:,}. {foot}"
-    return cards.card(
-        f"On an {escape(device)}, measured" if device.startswith("H") else f"On {escape(device)}, measured",
-        big,
-        body,
-        small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}",
-        foot=foot,
-    )
+        heading = f"Another mask, measured {where}"
+        shape = f"<b>{escape(ours.mask_name or ours.mask[:60])}</b>, N {ours.seqlen_q:,}, {shape}"
+        foot = f"This mask was not recorded; of those that were, this one is most like it: {LIKENESS}. {foot}"
+    return cards.card(heading, big, body, small=shape, foot=foot)
 
 
 def section(built: Built, screen: Screen) -> None:
@@ -125,6 +136,6 @@ def section(built: Built, screen: Screen) -> None:
     )
     rows = everything[chosen]
     if not same and chosen == index:
-        st.caption("The mask of this screen was not recorded; this is the case most like it.")
+        st.caption(f"The mask of this screen was not recorded; this is the case most like it, {LIKENESS}.")
     st.caption(results.place(rows[0].where, rows[0].date_utc))
     results.show(rows, key=f"recorded_{chosen}")

@@ -98,12 +98,13 @@ def table(rows) -> None:
     config = {
         name: st.column_config.NumberColumn(format=form) for name, form in numbers.items() if shown and name in shown[0]
     }
+    config |= {name: st.column_config.TextColumn(width=wide) for name, wide in (("Outcome", 150), ("Engine", 220))}
     st.dataframe(
         shown,
         hide_index=True,
         width="stretch",
         column_config=config,
-        height=min(36 * (len(shown) + 1) + 3, 760),
+        height=min(35 * (len(shown) + 1) + 3, 760),
         placeholder="–",
     )
 
@@ -117,12 +118,13 @@ def show(rows, *, key: str) -> None:
         )
     table(rows)
     if not timed:
-        st.caption("An error is allowed twice what plain torch makes in the same dtype.")
+        st.caption("An error may be twice the error of plain torch in the same dtype.")
         return
     st.caption(
         "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ) with ρ of 128 × 128 tiles, the paper's figure. TFLOP/s (pairs): 4·D for "
-        "each visible pair. Backward counts 2.5 times that. An error is allowed twice what plain torch makes in the "
-        "same dtype. Ceilings compute every pair or the causal half, not this mask."
+        "each visible pair. Backward counts 2.5 times that. An error may be twice the error of plain torch "
+        "in the same dtype. Mask: what an engine keeps on the GPU to know the mask, for FlashMask the vectors and its "
+        "tile lists. Ceilings compute every pair or the causal half, not this mask."
     )
     st.download_button(
         "Download rows (.jsonl)",
@@ -160,10 +162,12 @@ def time_bars(rows, colors: dict) -> go.Figure:
                 "type": "data",
                 "symmetric": False,
                 "thickness": 1,
+                "width": 3,
+                "color": colors["dim"],
                 "array": [(row.upper_quartile_ms or row.median_ms) - row.median_ms for row in part],
                 "arrayminus": [row.median_ms - (row.lower_quartile_ms or row.median_ms) for row in part],
             },
-            text=[f"{row.median_ms:.3g} ms" for row in part],
+            text=[f"\u2002{row.median_ms:.3g} ms" for row in part],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{y}: %{x:.3f} ms",
@@ -171,4 +175,4 @@ def time_bars(rows, colors: dict) -> go.Figure:
     figure.update_yaxes(categoryorder="array", categoryarray=engines[::-1], automargin=True)
     figure.update_xaxes(title="ms, median", rangemode="tozero")
     figures.styled(figure, colors, height=110 + 44 * len(engines))
-    return figure.update_layout(hovermode="closest")
+    return figure.update_layout(hovermode="closest", legend_traceorder="reversed")

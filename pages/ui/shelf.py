@@ -1,4 +1,4 @@
-"""What is too large for a link: long mask texts and uploaded masks, kept by the server under a name made of their content.
+"""What is too large for a link: long mask texts and uploaded masks, kept by the server under a name from their content.
 
 A link then carries the name. Where the server no longer has it (it was started anew, or the shelf was full), the link
 opens the nearest screen and asks for the small file that holds the whole of it.
@@ -82,7 +82,7 @@ def opened(screen: Screen) -> tuple[Screen, list[str]]:
         return screen, []
     item = shelf().get(screen.file)
     if item is None:
-        problem = f"file={screen.file!r} is not on this server (any more): open the small file of that screen with Upload"
+        problem = f"file={screen.file!r} is not on this server (any more): open the screen's small file with Upload"
         return replace(screen, file="", plane=(0, 0)), [problem]
     if isinstance(item.content, str):
         return replace(screen, mask=item.content, file=""), []

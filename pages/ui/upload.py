@@ -25,7 +25,10 @@ def popover() -> None:
     """Upload a mask or the small file of a screen."""
     with st.popover("Upload", width=104):
         file = st.file_uploader(
-            "Mask or screen", type=["npy", "npz", "csv", "png", "json"], key="upload", help="It is read, never executed."
+            "Mask or screen",
+            type=["npy", "npz", "csv", "png", "json"],
+            key="upload",
+            help="It is read, never executed.",
         )
         kind = st.selectbox("What it holds", list(_KINDS), format_func=_KINDS.__getitem__, key="upload_kind")
         options = {}

@@ -89,6 +89,15 @@ def test_text_colours_keep_contrast_in_both_themes():
                 assert (b + 0.05) / (a + 0.05) >= 4.5, (name, ground, index)
 
 
+def test_lines_and_kinds_are_told_apart_without_hue():
+    def lightness(color):
+        return sum(w * int(color[i : i + 2], 16) for w, i in ((0.2126, 1), (0.7152, 3), (0.0722, 5)))
+
+    for index in (0, 1):
+        empty, partial, full = sorted(lightness(theme.PALETTE[name][index]) for name in ("empty", "partial", "full"))
+        assert partial - empty > 25 and full - partial > 25
+
+
 def rows():
     where = DeviceInfo("NVIDIA Test", torch_version="2.11", commit="0123456789abcdef+changes")
     shape = dict(

@@ -6,6 +6,7 @@ import pytest
 from page_tools import html_of
 
 from flashmask_core.masks.patterns import PATTERNS
+from pages.ui.bar import shortened
 from pages.ui.presets import PRESETS, argument_texts, joined, matching
 
 PAGES = ["compose", "measure"]
@@ -126,6 +127,42 @@ def test_cards_say_what_the_library_counts(open_app):
     text = html_of(open_app())
     assert "85.1 %" in text and ">3,485<" in text and ">151<" in text and ">460<" in text
     assert "2,048× less" in text and "64 MiB" in text and "32 KiB" in text
+
+
+def test_a_recorded_mask_is_compared_with_its_rival_by_name(open_app):
+    text = html_of(open_app())
+    assert "Measured on an H200" in text and "than FlexAttention, forward" in text and "was not recorded" not in text
+
+
+@pytest.mark.parametrize(("text", "like"), [("prefix_lm(1000)", "prefix_lm_causal"), ("sliding_window(300)", "sliding")])
+def test_a_mask_that_was_not_recorded_names_the_one_that_was(open_app, text, like):
+    page = html_of(open_app(mask=text, n=8192))
+    assert "Another mask, measured on an H200" in page and "was not recorded" in page
+    assert like in page.split("Another mask, measured on an H200")[1][:120]
+
+
+def test_files_of_a_mask_that_does_not_fit_say_which_mask_they_hold(open_app):
+    app = open_app(mask="(k < 100) | (q // 64 % 2 == 0)", n=512)
+    assert "nearest one that does" in app.warning[0].value and "pairs more" in app.warning[0].value
+
+
+def test_a_small_mask_is_offered_smaller_tiles(open_app):
+    app = open_app(mask="causal", n=100)
+    next(button for button in app.button if button.label.startswith("Use tiles of")).click().run()
+    assert app.session_state["screen"].block_m < 16 and not app.exception
+    assert not [button for button in open_app().button if button.label.startswith("Use tiles of")]
+
+
+def test_a_comparison_can_be_picked(open_app):
+    app = open_app(mask="causal", n=100)
+    app.selectbox(key="w_pattern").select_index(0).run()
+    app.text_input(key="w_comparison").set_value("k < 7").run()
+    next(button for button in app.button if button.label == "Insert").click().run()
+    assert app.session_state["screen"].mask == "causal & (k < 7)" and not app.exception
+
+
+def test_a_long_message_is_cut():
+    assert len(shortened("x" * 5000)) < 420 and shortened("two\nlines") == "two"
 
 
 def test_the_server_process_never_opens_cuda(open_app):

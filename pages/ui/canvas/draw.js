@@ -120,7 +120,11 @@ function drawVectors(ctx, mask, view, raster, palette) {
     s = scaleOf(view, width, height),
     taken = [];
   const edge = palette.scale;
-  const y = (v) => Math.min(height - edge, Math.max(edge, s.y(v)));
+  // A line on the border of the picture is kept whole; one outside the view is not drawn as if it were on the border.
+  const y = (v) => {
+    const at = Math.min(height + 60, Math.max(-60, s.y(v)));
+    return at > -edge && at < edge ? edge : at > height - edge && at < height + edge ? height - edge : at;
+  };
   const lines = mask.names.map((name) => [name, name]);
   if (mask.causal) lines.push(["diagonal", "ute"]);
   for (const [style, name] of lines) {
@@ -129,7 +133,7 @@ function drawVectors(ctx, mask, view, raster, palette) {
     ctx.strokeStyle = palette[color];
     ctx.lineWidth = 1.75 * palette.scale;
     ctx.setLineDash(dash.map((d) => d * palette.scale));
-    ctx.beginPath();
+    const path = new StraightPath(ctx);
     let restless = 0;
     for (let x = 0; x < width; x++) {
       const from = raster.cols.first[x],
@@ -137,21 +141,21 @@ function drawVectors(ctx, mask, view, raster, palette) {
         a = values[from],
         b = values[to - 1];
       if (x && raster.cols.first[x - 1] === from) {
-        ctx.lineTo(x + 1, y(a));
+        path.to(x + 1, y(a));
         continue;
       }
-      if (x === 0) ctx.moveTo(0, y(a));
-      else ctx.lineTo(x, y(a));
+      path.to(x, y(a));
       if (to - from > 2) {
         const [low, high] = mask.range(name, from, to);
         if (low < Math.min(a, b) || high > Math.max(a, b)) {
-          ctx.lineTo(x + 0.5, y(low));
-          ctx.lineTo(x + 0.5, y(high));
+          path.to(x + 0.5, y(low));
+          path.to(x + 0.5, y(high));
           restless += y(high) - y(low) > 8;
         }
       }
-      ctx.lineTo(x + 1, y(b));
+      path.to(x + 1, y(b));
     }
+    path.end();
     ctx.globalAlpha = restless > width / 4 ? 0.3 : 1; // where every pixel holds a swarm of numbers, let the area show
     ctx.stroke();
     ctx.globalAlpha = 1;
@@ -159,6 +163,37 @@ function drawVectors(ctx, mask, view, raster, palette) {
   ctx.setLineDash([]);
   for (const [style, name] of lines) labelVector(ctx, mask, style, mask[name], raster, palette, y, taken);
   labelAreas(ctx, raster, palette, taken);
+}
+
+// A path without the points that lie on the way: a dashed line of a thousand of them takes a software renderer longer
+// than everything else in the picture.
+class StraightPath {
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.kept = this.last = null;
+    ctx.beginPath();
+  }
+
+  to(x, y) {
+    const { ctx, kept, last } = this;
+    if (!kept) {
+      ctx.moveTo(x, y);
+      this.kept = [x, y];
+    } else if (last) {
+      const across = (last[0] - kept[0]) * (y - kept[1]) - (last[1] - kept[1]) * (x - kept[0]);
+      const onward = (last[0] - kept[0]) * (x - last[0]) + (last[1] - kept[1]) * (y - last[1]);
+      const length = Math.hypot(x - kept[0], y - kept[1]);
+      if (onward < 0 || length > 96 || Math.abs(across) > 0.15 * length) {
+        ctx.lineTo(...last);
+        this.kept = last;
+      }
+    }
+    this.last = [x, y];
+  }
+
+  end() {
+    if (this.last) this.ctx.lineTo(...this.last);
+  }
 }
 
 // Selected column, row and tile; on the vector side dots where the vectors cross the column.
@@ -187,7 +222,7 @@ function drawSelection(ctx, mask, view, palette, spot, { strong, dots }) {
     ctx.fillStyle = palette.select;
     for (const name of mask.names) {
       ctx.beginPath();
-      ctx.arc(x, Math.min(height - 2, Math.max(2, s.y(mask[name][spot.k]))), 3.6 * palette.scale, 0, 7);
+      ctx.arc(x, s.y(mask[name][spot.k]), 3.6 * palette.scale, 0, 7);
       ctx.fill();
     }
   }

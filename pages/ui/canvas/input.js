@@ -107,10 +107,14 @@ function press(explorer, what) {
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+const JUMPS = { a: [-1, 0], d: [1, 0], w: [0, -1], s: [0, 1] }; // by a tile
+
 function onKey(explorer, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const arrow = ARROWS[event.key];
-  if (arrow && event.shiftKey) explorer.moveSelection(arrow[0], arrow[1]);
+  const jump = JUMPS[event.key.toLowerCase()];
+  if (arrow && (event.shiftKey || explorer.showsAll())) explorer.moveSelection(arrow[0], arrow[1]);
+  else if (jump) explorer.moveSelection(jump[0] * explorer.mask.blockN, jump[1] * explorer.mask.blockM);
   else if (arrow) explorer.panBy(arrow[0] * 0.1, arrow[1] * 0.1);
   else if (event.key === "+" || event.key === "=") press(explorer, "in");
   else if (event.key === "-" || event.key === "_") press(explorer, "out");

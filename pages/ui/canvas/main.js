@@ -173,7 +173,7 @@ class Explorer {
   select(spot) {
     this.selected = spot && { q: spot.q, k: spot.k };
     this.hovered = null;
-    this.root.querySelector(".readout").ariaLive = "polite"; // a choice is read out, what the pointer passes over is not
+    this.root.querySelector(".readout").ariaLive = "polite"; // only a choice is read out
     writeAddress("at", spot && `${spot.q},${spot.k}`);
     this.tell("selection", spot && [spot.q, spot.k]);
     this.request(1);

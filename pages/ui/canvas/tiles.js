@@ -91,8 +91,9 @@ class TileViews {
       cell = width / kinds.length,
       pixels = new Uint32Array(image.data.buffer);
     for (let x = 0; x < width; x++) {
-      const kind = joinedKind(kinds, Math.floor(x / cell), Math.max(Math.floor(x / cell) + 1, Math.ceil((x + 1) / cell)));
-      const border = cell >= 5 * scale && Math.floor(x / cell) !== Math.floor((x - 1) / cell);
+      const from = Math.floor(x / cell),
+        kind = joinedKind(kinds, from, Math.max(from + 1, Math.ceil((x + 1) / cell)));
+      const border = cell >= 5 * scale && from !== Math.floor((x - 1) / cell);
       for (let y = 0, p = x; y < height; y++, p += width)
         pixels[p] = border ? palette.packed.ground : shades(kind, x, y);
     }

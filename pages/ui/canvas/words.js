@@ -158,6 +158,9 @@ function scaleWords(view, width, height) {
 function summaryWords(mask) {
   const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`,
     share = +((100 * mask.visiblePairs()) / (mask.sq * mask.sk)).toPrecision(3);
-  const keys = "Arrow keys pan, plus and minus zoom, 0 shows all, shift and arrow keys move the selected cell.";
-  return `Attention mask, ${size}; ${share} % of the pairs are visible. Tiles of ${mask.blockM} by ${mask.blockN}. ${keys}`;
+  const keys =
+    "Plus and minus zoom, 0 shows all, arrow keys pan a part or move the selected cell, shift and arrow keys always " +
+    "move it, W A S D move it by a tile.";
+  const tiles = `Tiles of ${mask.blockM} by ${mask.blockN}.`;
+  return `Attention mask, ${size}; ${share} % of the pairs are visible. ${tiles} ${keys}`;
 }
