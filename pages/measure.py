@@ -27,7 +27,7 @@ def settings() -> dict:
     """The shape and the rivals, as fields of a BenchCase."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
         batch = st.number_input("Batch B", 1, 1024, 1, key="m_batch", width=110, **kept)
-        heads = st.number_input("Query heads H", 1, 1024, key="w_heads", on_change=state.collect, width=130)
+        heads = st.number_input("Query heads H", 1, 1024, **state.widget("w_heads"), width=130)
         kv_heads = st.number_input("Key heads Hk", 1, 1024, None, key="m_kv", placeholder="as H", width=130, **kept)
         dims = [32, 64, 96, 128, 192, 256]
         head_dim = st.selectbox("Head dim D", dims, index=3, key="m_dim", width=110, **kept)

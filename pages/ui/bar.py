@@ -25,8 +25,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="mask_bar"):
         st.text_input(
             "Mask",
-            key="w_mask",
-            on_change=state.collect,
+            **state.widget("w_mask"),
             placeholder="an uploaded mask; type here to replace it" if screen.file else "causal & document(512, 512)",
             help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.",
         )
@@ -35,8 +34,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             1,
             MAX_LENGTH,
             step=1,
-            key="w_n",
-            on_change=state.collect,
+            **state.widget("w_n"),
             width=132,
             disabled=bool(screen.file),
         )
@@ -44,8 +42,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
         st.selectbox(
             "Tile",
             tiles,
-            key="w_tile",
-            on_change=state.collect,
+            **state.widget("w_tile"),
             accept_new_options=True,
             width=134,
             help="Query rows × key columns; any two numbers may be typed.",
@@ -53,8 +50,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
         st.selectbox(
             "Skip rule",
             list(RULES),
-            key="w_rule",
-            on_change=state.collect,
+            **state.widget("w_rule"),
             width=150,
             format_func=RULES.__getitem__,
             help="exact: a tile is skipped if no pair in it is visible. paper: equation 4, the minimum and "
@@ -67,14 +63,13 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
                 MAX_LENGTH,
                 value=None,
                 step=1,
-                key="w_nk",
-                on_change=state.collect,
+                **state.widget("w_nk"),
                 placeholder="as many as N",
                 disabled=bool(screen.file),
                 help="Causal and every pattern then align bottom-right.",
             )
             if heads:
-                st.number_input("Query heads H", 1, 1024, step=1, key="w_heads", on_change=state.collect)
+                st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"))
         copy_link.button()
         if action:
             action()

@@ -138,22 +138,28 @@ def _seed_widgets(screen: Screen) -> None:
         st.session_state[key] = value
 
 
-def collect() -> None:
-    """Callback of the screen's widgets: what they say becomes the screen. A tile nobody can read is put back."""
-    widgets, before = st.session_state, st.session_state.screen
-    tile = parse_tile(widgets.get("w_tile") or "") or (before.block_m, before.block_n)
-    typed = widgets.get("w_mask", before.mask)
-    values = {
-        "block_m": tile[0],
-        "block_n": tile[1],
-        "rule": widgets.get("w_rule") or before.rule,
-        "heads": int(widgets.get("w_heads") or before.heads),
-        "plane": widgets.get("w_plane") or before.plane,
-    }
-    if not before.file:
-        values["mask"] = typed
-        values["seqlen_q"] = int(widgets.get("w_n") or before.seqlen_q)
-        values["seqlen_k"] = int(widgets["w_nk"]) if widgets.get("w_nk") else None
-    elif typed.strip():
-        values["mask"] = typed
-    change(**values)
+def widget(key: str) -> dict:
+    """Arguments of a widget that shows and changes a part of the screen."""
+    return {"key": key, "on_change": collect, "args": (key,)}
+
+
+def collect(key: str) -> None:
+    """Callback of one of the screen's widgets: what it says becomes part of the screen.
+
+    The others are not asked: they may still show an earlier screen when a link has just changed it. What nobody can
+    read as a tile or as a length is put back.
+    """
+    value, before = st.session_state.get(key), st.session_state.screen
+    if key == "w_tile":
+        block_m, block_n = parse_tile(value or "") or (before.block_m, before.block_n)
+        change(block_m=block_m, block_n=block_n)
+    elif key == "w_mask":
+        if value.strip() or not before.file:
+            change(mask=value)
+        else:
+            change()
+    elif key == "w_nk":
+        change(seqlen_k=int(value) if value else None)
+    else:
+        field = {"w_n": "seqlen_q", "w_rule": "rule", "w_heads": "heads", "w_plane": "plane"}[key]
+        change(**{field: getattr(before, field) if value is None else value})

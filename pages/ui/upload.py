@@ -70,8 +70,7 @@ def about(built: Built, screen: Screen) -> None:
             st.selectbox(
                 "Batch entry and mask head",
                 planes[:4096],
-                key="w_plane",
-                on_change=state.collect,
+                **state.widget("w_plane"),
                 format_func=lambda plane: f"batch {plane[0]}, head {plane[1]}",
                 width=200,
             )
