@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Callable, Iterator
 
 import numpy as np
@@ -16,6 +17,8 @@ from .terms import Term
 from .work import COMBINED, LEAF, SLOW_PATTERNS, Work
 
 MAX_SEQLEN = 1 << 20
+# In a list of this many items no space follows the commas, and as many equal neighbours are written with repeat.
+_LONG_LIST = 64
 
 Progress = Callable[[float], None]
 Place = tuple[str, int]  # the text that was parsed, and where in it a part starts
@@ -140,7 +143,7 @@ class PatternExpr(MaskExpr):
     def __str__(self):
         if not self.arguments and not PATTERNS[self.name].parameters:
             return self.name
-        return f"{self.name}({', '.join(map(argument_text, self.arguments))})"
+        return f"{self.name}({_listed_arguments(self.arguments)})"
 
 
 @dataclass(frozen=True)
@@ -287,8 +290,22 @@ def _inside(mask: MaskExpr, operator: str) -> str:
 def argument_text(argument) -> str:
     """An int, a `Repeat`, or a tuple of them, as it stands in a mask text."""
     if isinstance(argument, tuple):
-        return f"({', '.join(map(argument_text, argument))}{',' if len(argument) == 1 else ''})"
+        return f"({_listed_arguments(argument)}{',' if len(argument) == 1 else ''})"
     return str(argument)
+
+
+def _listed_arguments(arguments: tuple) -> str:
+    return (", " if len(arguments) < _LONG_LIST else ",").join(map(argument_text, arguments))
+
+
+def shortened(items: list) -> list:
+    """The items of a list as they are kept: many equal neighbours become a `Repeat`."""
+    short = []
+    for item, equal in groupby(items):
+        count = len(list(equal))
+        kept = count < _LONG_LIST or isinstance(item, Repeat)
+        short.extend([item] * count if kept else [Repeat(item, count)])
+    return short
 
 
 def _written_out(argument) -> list:

@@ -11,7 +11,7 @@ import ast
 
 from .column_mask import ColumnMask
 from .errors import MaskSyntaxError, pointed_at
-from .expr import COMPARISONS, Comparison, Hidden, Joined, MaskExpr, PatternExpr, Repeat
+from .expr import COMPARISONS, Comparison, Hidden, Joined, MaskExpr, PatternExpr, Repeat, shortened
 from .lexer import ALLOWED, FUNCTIONS, MAX_DEPTH, tokens_of
 from .patterns import PATTERNS, Parameter, Pattern
 from .terms import Chain, Function, Negative, Number, Term, Variable
@@ -19,6 +19,8 @@ from .terms import Chain, Function, Negative, Number, Term, Variable
 __all__ = ["MaskExpr", "mask", "parse"]
 
 MAX_LIST_ITEMS = 1 << 20
+# A canonical text may be longer than what was written; in texts longer than this it is held against the limits too.
+_CHECKED_AGAIN = 1000
 
 _ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
 _JOINING = {ast.BitAnd: "&", ast.BitOr: "|", ast.And: "&", ast.Or: "|"}
@@ -43,7 +45,13 @@ def parse(text: str) -> MaskExpr:
     """
     if not isinstance(text, str):
         raise TypeError(f"text: wanted a str in the mask language, got {type(text).__name__}")
-    return _Parser(text, suggest=True).parse()
+    expr = _Parser(text, suggest=True).parse()
+    if len(text) > _CHECKED_AGAIN:
+        try:
+            tokens_of(str(expr))
+        except MaskSyntaxError as error:
+            raise MaskSyntaxError(f"in canonical form, with its spaces and parentheses, {error}") from None
+    return expr
 
 
 class _Parser:
@@ -99,6 +107,7 @@ class _Parser:
             case ast.Tuple():
                 raise self.error("a comma stands between arguments only; & or | joins two masks", node)
             case ast.Name() | ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Call(func=ast.Name()):
+                self.term(node, depth)  # what is wrong inside comes first, such as arithmetic with masks
                 raise self.error("a number is no mask: compare it with something, as in q - k < 512", node)
         raise self.error(f"this is not in the language; {ALLOWED}", node)
 
@@ -145,7 +154,7 @@ class _Parser:
             try:
                 suggestion = "".join(rebuilt)
                 _Parser(suggestion, suggest=False).parse()
-                advice = f": write {suggestion}" if len(suggestion) < 200 else ""
+                advice = f": write {suggestion}" if len(suggestion) < 120 else ""
             except MaskSyntaxError:
                 advice = "; & | ~ work on masks, not on numbers"
         message = f"& | ~ bind tighter than a comparison, so parentheses are missing here{advice}"
@@ -174,8 +183,10 @@ class _Parser:
                 return Function(name, tuple(self.term(argument, depth + 1) for argument in node.args))
             case ast.Name(id=name) if name in FUNCTIONS:
                 raise self.error(f"{name} needs its arguments in parentheses", node)
+            case ast.Call(func=ast.Name(id="q" | "k" as name)):
+                raise self.error(f"{name} is a position and takes no arguments", node)
             case ast.Name() | ast.Call(func=ast.Name()) | ast.Compare() | ast.BoolOp() | ast.Constant(value=bool()):
-                raise self.error("this is a mask where a number belongs; & and | join masks", node)
+                raise self.error("this is a mask where a number belongs; masks go with & | ~ alone", node)
             case ast.UnaryOp() | ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
                 raise self.error("& | ~ work on masks, not on numbers", node)
         raise self.error(f"this is no number; {ALLOWED}", node)
@@ -192,15 +203,17 @@ class _Parser:
 
     def pattern(self, node: ast.AST, pattern: Pattern, arguments, keywords, depth: int) -> PatternExpr:
         parameters = pattern.parameters
+        if not parameters and (arguments or keywords):
+            raise self.error(f"{pattern.name} takes nothing: write {pattern.name} alone", node)
         if parameters and parameters[0].variadic:
             if keywords or not arguments:
                 raise self.error(f"wanted {pattern.signature}", node)
-            read = [self.argument(argument, parameters[0], depth + 1) for argument in arguments]
+            read = shortened([self.argument(argument, parameters[0], depth + 1) for argument in arguments])
         else:
             given = dict(zip((p.name for p in parameters), arguments))
             for keyword in keywords:
-                if keyword.arg in given or keyword.arg not in {p.name for p in parameters}:
-                    raise self.error(f"{keyword.arg} is given twice or not known: {pattern.signature}", node)
+                if keyword.arg in given:
+                    raise self.error(f"{keyword.arg} is given twice: wanted {pattern.signature}", node)
                 given[keyword.arg] = keyword.value
             missing = [p.name for p in parameters if p.default is None and p.name not in given]
             if len(arguments) > len(parameters) or missing:
@@ -220,6 +233,8 @@ class _Parser:
         if parameter.kind == "ints":
             items = node.elts if isinstance(node, ast.Tuple) else [node]
             return tuple(self.integer(item, parameter.minimum, parameter.name, depth) for item in items)
+        if parameter.kind == "lengths" and isinstance(node, ast.Tuple):
+            raise self.error("drop these inner parentheses: the lengths stand side by side, as in document(3, 4)", node)
         return self.integer(node, parameter.minimum, parameter.name, depth)
 
     def fields(self, node: ast.AST, parameter: Parameter, depth: int) -> tuple:
@@ -230,12 +245,13 @@ class _Parser:
         if len(node.elts) != len(parameter.fields) and not (parameter.open_ended and node.elts):
             raise self.error(f"wanted {wanted}, got {len(node.elts)} numbers", node)
         last = Parameter(parameter.fields[-1], "", "lengths")
-        return tuple(
+        read = [
             self.argument(item, last, depth + 1)
             if parameter.open_ended and nth
             else self.integer(item, parameter.minimum, parameter.fields[nth], depth + 1)
             for nth, item in enumerate(node.elts)
-        )
+        ]
+        return (read[0], *shortened(read[1:]))
 
     def repeat(self, node: ast.Call, parameter: Parameter, depth: int) -> Repeat:
         if len(node.args) != 2 or node.keywords:

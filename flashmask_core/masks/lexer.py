@@ -7,6 +7,7 @@ floats, lambdas, other names) is refused here, where the character is at hand, a
 from __future__ import annotations
 
 import difflib
+import keyword
 import re
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ ALLOWED = (
 WORD_OPERATORS = ("and", "or", "not")
 FUNCTIONS = ("abs", "min", "max")
 _NAMES = {*PATTERNS, *WORD_OPERATORS, *FUNCTIONS, "q", "k", "repeat", "True", "False"}
+_NEAR_NAMES = sorted(_NAMES - {"q", "k", *WORD_OPERATORS})
 _PARAMETERS = {parameter.name for pattern in PATTERNS.values() for parameter in pattern.parameters}
 
 _TOKEN = re.compile(
@@ -91,25 +93,34 @@ def tokens_of(text: str) -> list[Token]:
         raise MaskSyntaxError("the text is empty; `full` shows everything")
     _check_words(text, tokens)
     _check_parentheses(text, tokens)
+    _check_operands(text, tokens)
     _check_size(text, tokens)
     return tokens
 
 
 def _check_words(text: str, tokens: list[Token]) -> None:
+    calls = []  # the word before every parenthesis that is open
     around = zip([None, None, *tokens], [None, *tokens], tokens, [*tokens[1:], None])
     for before_last, before, token, following in around:
         wrong = None
+        if token.text == "(":
+            calls.append(before.text if before and before.kind == "name" else "")
+        elif token.text == ")" and calls:
+            calls.pop()
         if token.kind == "number":
             wrong = _wrong_number(token.text)
         elif token.text == "=":
-            if not (before and before.text in _PARAMETERS and before_last and before_last.text in ("(", ",")):
+            if not (before and before.kind == "name" and before_last and _takes_names(before_last, calls)):
                 wrong = f"= is not in the language: {_INSTEAD['=']}"
         elif token.text in _INSTEAD:
             wrong = f"{token.text} is not in the language: {_INSTEAD[token.text]}"
+        elif token.kind == "name" and following is not None and following.text == "=":
+            if before is not None and _takes_names(before, calls):
+                wrong = _wrong_keyword(calls[-1], token.text)
+            elif token.text not in _NAMES | _PARAMETERS:
+                wrong = unknown_name(token.text)
         elif token.kind == "name" and token.text not in _NAMES:
-            names_argument = following is not None and following.text == "="
-            if not names_argument or token.text not in _PARAMETERS:
-                wrong = unknown_name(token.text, _PARAMETERS if names_argument else _NAMES)
+            wrong = unknown_name(token.text)
         if wrong:
             raise pointed_at(MaskSyntaxError(wrong), (text, token.start))
 
@@ -122,9 +133,31 @@ def _wrong_number(digits: str) -> str | None:
     return None
 
 
-def unknown_name(name: str, names) -> str:
+def _takes_names(before: Token, calls: list[str]) -> bool:
+    """Whether a name behind this token, followed by =, names an argument of a call."""
+    return before.text in ("(", ",") and bool(calls) and calls[-1] in {*PATTERNS, *FUNCTIONS, "repeat"}
+
+
+def _wrong_keyword(call: str, name: str) -> str | None:
+    """What is wrong with call(name=…), or None."""
+    if call not in PATTERNS:
+        return f"{call} takes nothing by name"
+    pattern = PATTERNS[call]
+    names = [parameter.name for parameter in pattern.parameters if not parameter.variadic]
+    if name in names:
+        return None
+    if not names:
+        return f"{call} takes nothing by name: wanted {pattern.signature}"
+    return f"{call} has no parameter {name[:60]}: wanted {pattern.signature}"
+
+
+def unknown_name(name: str) -> str:
     """The message for a name that is not there, with the nearest ones that are."""
-    near = difflib.get_close_matches(name.lower(), sorted(names), n=3, cutoff=0.5)
+    if name == "in":
+        return "there is no in: write 1 <= k <= 2, or (k == 1) | (k == 2)"
+    if keyword.iskeyword(name):
+        return f"there is no {name}; {ALLOWED}"
+    near = difflib.get_close_matches(name.lower(), _NEAR_NAMES, n=3, cutoff=0.6)
     there = f"did you mean {' or '.join(near)}?" if near else f"the patterns are {', '.join(PATTERNS)}"
     return f"there is no {name[:60]}: {there}"
 
@@ -144,10 +177,28 @@ def _check_parentheses(text: str, tokens: list[Token]) -> None:
         raise pointed_at(MaskSyntaxError("this ( is never closed"), (text, opened[-1].start))
 
 
+def _check_operands(text: str, tokens: list[Token]) -> None:
+    """Something has to stand behind every operator, and before all but ~ not - +."""
+    for before, token, following in zip([None, *tokens], tokens, [*tokens[1:], None]):
+        if not _operates(token):
+            continue
+        side = None
+        if token.text not in ("~", "not", "-", "+") and (before is None or before.text in "(," or _operates(before)):
+            side = "before"
+        elif following is None or following.text in "),":
+            side = "behind"
+        if side:
+            raise pointed_at(MaskSyntaxError(f"something is missing {side} {token.text}"), (text, token.start))
+
+
+def _operates(token: Token) -> bool:
+    return token.text in WORD_OPERATORS or (token.kind == "operator" and token.text != "=")
+
+
 def _check_size(text: str, tokens: list[Token]) -> None:
     count = 0
     for token, following in zip(tokens, [*tokens[1:], None]):
-        calls = token.kind == "name" and following is not None and following.text == "("
+        calls = token.kind == "name" and token.text != "repeat" and following is not None and following.text == "("
         count += token.kind == "operator" or token.text in WORD_OPERATORS or calls
         if count > MAX_OPERATORS:
             message = f"a text may have {MAX_OPERATORS:,} operators and calls, and this is one more"

@@ -20,7 +20,7 @@ import numpy as np
 from .errors import MaskSyntaxError
 from .positions import Positions
 from .runs import MAX_RUNS, MaskedRuns
-from .terms import Chain, Function, Negative, Number, Term, Variable, apply_operator
+from .terms import Chain, Function, Negative, Number, Term, Variable, apply_operator, quoted
 from .work import CELL, CELL_OPERATION, DISTINCT, LEAF, OPERATION, RUN, Work
 
 # (query, key) pairs that a predicate without a closed form may be evaluated on.
@@ -122,7 +122,7 @@ def _as_sum(term: Term, k: np.ndarray, work: Work) -> _Sum | None:
             result = _Sum({1: apply_operator(op, result[1], other[1], part)})
         elif op == "//" and not part_has_q:
             if not np.all(other[1]):
-                raise MaskSyntaxError(f"division by zero: {part} gets 0 here")
+                raise MaskSyntaxError(f"division by zero: {quoted(part)} gets 0 here")
             result = _Sum({_Quotient(result, other[1]): np.int64(1)})
         else:
             return None
@@ -220,8 +220,8 @@ def _evaluated(a: Term, op: str, b: Term, positions: Positions, work: Work) -> M
     cells = len(starts) * len(k)
     if cells > MAX_CELLS:
         raise MaskSyntaxError(
-            f"{a} {op} {b} has no closed form in q and would have to be evaluated on {cells:,} pairs; the limit is "
-            f"{MAX_CELLS:,}, about 16,384 tokens. A shorter sequence, or a predicate linear in q, works"
+            f"{quoted(f'{a} {op} {b}')} has no closed form in q and would have to be evaluated on {cells:,} pairs; the "
+            f"limit is {MAX_CELLS:,}, about 16,384 tokens. A shorter sequence, or a predicate linear in q, works"
         )
     work.spend(cells * (CELL + CELL_OPERATION * (a.operations + b.operations)))
     parts, width = [], max(1, _STRIP_CELLS // len(starts))
@@ -244,8 +244,8 @@ def _evaluated(a: Term, op: str, b: Term, positions: Positions, work: Work) -> M
 def _check_runs(runs: int, a: Term, op: str, b: Term) -> None:
     if runs > MAX_RUNS:
         raise MaskSyntaxError(
-            f"{a} {op} {b} has {runs:,} masked runs at this length, and at most {MAX_RUNS:,} are kept; a shorter "
-            f"sequence works"
+            f"{quoted(f'{a} {op} {b}')} has {runs:,} masked runs at this length, and at most {MAX_RUNS:,} are kept; a "
+            f"shorter sequence works"
         )
 
 

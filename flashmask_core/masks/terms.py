@@ -48,7 +48,8 @@ class Term:
         """`bounds`, refused if int64 could overflow on the way."""
         low, high = self.bounds(q, k)
         if max(-low, high) > LARGEST:
-            raise MaskSyntaxError(f"{self} can get as large as {_rounded(max(-low, high))} here; the limit is 2^60")
+            largest = _rounded(max(-low, high))
+            raise MaskSyntaxError(f"{quoted(self)} can get as large as {largest} here; the limit is 2^60")
         return low, high
 
 
@@ -180,7 +181,7 @@ def apply_operator(op: str, a, b, divisor: Term):
     if op == "*":
         return a * b
     if not np.all(b):
-        raise MaskSyntaxError(f"{'division' if op == '//' else 'remainder'} by zero: {divisor} gets 0 here")
+        raise MaskSyntaxError(f"{'division' if op == '//' else 'remainder'} by zero: {quoted(divisor)} gets 0 here")
     return a // b if op == "//" else a % b
 
 
@@ -199,6 +200,12 @@ def _bounds_of(op: str, a: Range, b: Range) -> Range:
         largest = max(-a[0], a[1], 0)
         return -largest, largest
     return min(0, b[0] + 1), max(0, b[1] - 1)
+
+
+def quoted(part, most: int = 100) -> str:
+    """The text of an expression for a message, cut where it is long."""
+    text = str(part)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _rounded(number: int) -> str:

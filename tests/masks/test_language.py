@@ -306,7 +306,13 @@ def test_not_representable_lists_every_column():
         ("q < " + "9" * 9000, 4, "99999999999999999999… is too large"),
         ("causal & (full", 9, "this ( is never closed"),
         ("causal) & full", 6, "this ) closes nothing"),
-        ("causal &", 8, "this does not read on as a mask"),
+        ("causal &", 7, "something is missing behind &"),
+        ("& causal", 0, "something is missing before &"),
+        ("(causal and) | full", 8, "something is missing behind and"),
+        ("causal & | full", 9, "something is missing before |"),
+        ("document(3, 4 +)", 14, "something is missing behind +"),
+        ("q <", 2, "something is missing behind <"),
+        ("~", 0, "something is missing behind ~"),
         ("causal full", 7, "this does not read on as a mask"),
         ("causal, full", 0, "a comma stands between arguments only"),
         ("()", 0, "a comma stands between arguments only"),
@@ -325,15 +331,15 @@ def test_not_representable_lists_every_column():
         ("max < 3", 0, "max needs its arguments in parentheses"),
         ("q // 0 < k", 5, "this divides by zero"),
         ("q % 0 < k", 4, "this divides by zero"),
-        ("q in (1, 2)", 2, "there is no in"),
+        ("q in (1, 2)", 2, "there is no in: write 1 <= k <= 2, or (k == 1) | (k == 2)"),
         ("sliding_window", 0, "sliding_window needs its arguments: sliding_window(w)"),
         ("sliding_window()", 0, "wanted sliding_window(w), got 0 arguments"),
         ("sliding_window(1, 2)", 0, "wanted sliding_window(w), got 2 arguments"),
         ("sliding_window(w=1, w=2)", 0, "w is given twice"),
-        ("sliding_window(1, w=2)", 0, "w is given twice or not known: sliding_window(w)"),
-        ("sliding_window(seed=2)", 0, "seed is given twice or not known"),
-        ("sliding_window(width=2)", 15, "there is no width"),
-        ("causal(1)", 0, "wanted causal, got 1 arguments"),
+        ("sliding_window(1, w=2)", 0, "w is given twice: wanted sliding_window(w)"),
+        ("sliding_window(seed=2)", 15, "sliding_window has no parameter seed: wanted sliding_window(w)"),
+        ("sliding_window(width=2)", 15, "sliding_window has no parameter width: wanted sliding_window(w)"),
+        ("causal(1)", 0, "causal takes nothing: write causal alone"),
         ("sliding_window(-1)", 15, "w: wanted 0 or more, got -1"),
         ("sliding_window(q)", 15, "w: wanted a number, and q and k vary"),
         ("sliding_window(1 // (1 - 1))", 15, "division by zero: 1 - 1 gets 0"),
@@ -341,8 +347,15 @@ def test_not_representable_lists_every_column():
         ("hash_sparse(0)", 12, "buckets: wanted 1 or more, got 0"),
         ("chunk_causal(0)", 13, "c: wanted 1 or more, got 0"),
         ("document()", 0, "wanted document(length, …)"),
-        ("document(length=3)", 0, "wanted document(length, …)"),
-        ("document((3, 4))", 9, "this is no number"),
+        ("document(length=3)", 9, "document takes nothing by name: wanted document(length, …)"),
+        ("document(lengths=3)", 9, "document takes nothing by name: wanted document(length, …)"),
+        ("min(q, key=k) < k", 7, "min takes nothing by name"),
+        ("full(w=3)", 5, "full takes nothing by name: wanted full"),
+        ("-causal", 1, "this is a mask where a number belongs; masks go with & | ~ alone"),
+        ("abs(causal)", 4, "this is a mask where a number belongs"),
+        ("import os", 0, "there is no import; allowed are pattern names"),
+        ("x = 3", 0, "there is no x: the patterns are"),
+        ("document((3, 4))", 9, "drop these inner parentheses"),
         ("document(3, -4)", 12, "length: wanted 0 or more, got -4"),
         ("share_question(4, 3)", 15, "wanted (question, answer, …), a tuple in parentheses of its own"),
         ("share_question(())", 15, "wanted (question, answer, …), got 0 numbers"),
@@ -353,9 +366,9 @@ def test_not_representable_lists_every_column():
         ("document(repeat(3, -1))", 19, "count: wanted 0 or more, got -1"),
         ("document(repeat(1, 1048577))", 9, "lists may have 1,048,576 items in all"),
         ("document(repeat(repeat(1, 1025), 1024))", 9, "lists may have 1,048,576 items in all"),
-        ("document(*q)", 9, "this is no number"),
+        ("document(*q)", 9, "something is missing before *"),
         ("sliding_window(**q)", 15, "there is no power"),
-        ("q(3) < k", 0, "this is a mask where a number belongs"),
+        ("q(3) < k", 0, "q is a position and takes no arguments"),
         ("causal()()", 0, "this is not in the language"),
     ],
 )
@@ -422,6 +435,34 @@ def test_limits_before_parsing():
             continue
         with pytest.raises(fm.MaskSyntaxError, match=message):
             fm.parse(text)
+
+
+def test_canonical_text_always_parses():
+    ones = fm.parse(f"document({'1,' * 31999}1)")
+    assert str(ones) == "document(repeat(1, 32000))" and fm.parse(str(ones)) == ones
+    for text in (
+        f"document({'1,2,' * 15999}1)",
+        f"share_question((3{',4' * 70},5),{'(2,1),' * 100}(7,8))",
+        f"document({(('1,' * 70) + ('2,' * 70)) * 220}1)",
+        f"document({('repeat(1,1),') * 5000}1)",
+        f"frames(9, 9, 1, ({','.join(map(str, range(9000)))}))",
+    ):
+        expr = fm.parse(text)
+        assert len(str(expr)) <= lexer.MAX_TEXT_BYTES and fm.parse(str(expr)) == expr
+    for text, message in (
+        ("&".join(["False"] * 1500), "in canonical form, .* 2,000 operators and calls"),
+        (f"{'|'.join(['(q<123456789012345678)'] * 990)}|document({','.join(map(str, range(10000, 17000)))})", "bytes"),
+    ):
+        with pytest.raises(fm.MaskSyntaxError, match=message):
+            fm.parse(text)
+
+
+def test_messages_quote_a_long_expression_in_part():
+    long = " + ".join(["q * k * 1048576"] * 300)
+    for text in (f"{long} * 1000000000000 < k", f"({long}) // 0 < k", f"k // (k - k) + {long} < 9", f"{long} == 7"):
+        with pytest.raises(fm.MaskSyntaxError) as caught:
+            fm.parse(text).runs(1 << 20)
+        assert len(str(caught.value)) < 500
 
 
 def test_the_deepest_texts_can_be_used():
