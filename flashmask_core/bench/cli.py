@@ -7,6 +7,7 @@ on stderr; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 from itertools import groupby
@@ -21,6 +22,10 @@ _THUMBNAIL = 32  # cells on the longer side
 
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
+    codecs.register_error("stand_in", _stand_in)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="stand_in")
     try:
         return arguments.run(arguments)
     except BrokenPipeError:  # the reader, such as head, has seen enough
@@ -33,12 +38,18 @@ def main(argv: list[str] | None = None) -> int:
         return 2
 
 
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal without the character gets in its place."""
+    stand_ins = {"×": "x", "…": "...", "·": ".", "▒": "+", "█": "#"}
+    return "".join(stand_ins.get(c, "?") for c in error.object[error.start : error.end]), error.end
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flashmask_core",
         description="Attention masks as four row numbers a key column: look at one, count its tiles, time it.",
         epilog="A mask is one line of text, such as 'causal & document(333, 333, 334)' or "
-        "'causal & (q - k < 512) | causal & (k < 16)'. Put it in quotes.",
+        "'causal & (q - k < 512) | causal & (k < 16)'. Put it in quotes, and -- before one that begins with a minus.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | export")
 

@@ -66,6 +66,8 @@ def run_bench(arguments) -> int:
     if not todo:
         view, rows = None, []
     else:
+        if arguments.out:
+            open(arguments.out, "a").close()  # a file that cannot be written is told before hours of measuring
         for case in todo:
             case.build_mask()  # a wrong text is told before anything starts
         view, rows = _follow(BenchJob("bench", tuple(todo), "command line"), arguments)
@@ -189,11 +191,16 @@ def _ours_failed(row: BenchRow) -> bool:
 
 
 def _print_recorded(arguments) -> int:
+    if arguments.out:
+        raise ValueError("--out: goes with a measurement; redirect the output of --recorded instead")
     rows = recorded_results()
     if not rows:
         raise ValueError("no recorded results are shipped with this version")
     if arguments.seqlen is not None:
+        lengths = sorted({row.seqlen_q for row in rows})
         rows = [row for row in rows if row.seqlen_q == arguments.seqlen]
+        if not rows:
+            raise ValueError(f"--seqlen {arguments.seqlen}: recorded are {', '.join(map(str, lengths))}")
     if arguments.json:
         for row in rows:
             print(dumps(row.to_json()))

@@ -152,7 +152,7 @@ class MaskedRuns:
 
     def bridge(self, bridged) -> "MaskedRuns":
         """Hide the rows between run r and run r + 1 too where bridged [R], bool, is True; both lie in one column."""
-        starts = ~np.concatenate([[False], bridged[:-1]])
+        starts = ~np.concatenate([[False], bridged])[:-1]
         counts = np.bincount(self.columns[starts], minlength=self.seqlen_k)
         return self._of(self.seqlen_q, counts, self.starts[starts], self.ends[~bridged])
 

@@ -79,6 +79,8 @@ class TileMap:
 
     def __init__(self, mask: ColumnMask, block_m: int, block_n: int, rule: str):
         self.block_m, self.block_n, self.rule = block_m, block_n, rule
+        block_m, block_n = min(block_m, max(1, mask.seqlen_q)), min(block_n, max(1, mask.seqlen_k))
+        self._block_m, self._block_n = block_m, block_n  # a tile past the sequence is the sequence; this fits int64
         tiles_m, tiles_n = -(-mask.seqlen_q // block_m), -(-mask.seqlen_k // block_n)
         self.shape = (mask.batch, mask.heads, tiles_m, tiles_n)
         self._source = mask.canonical() if rule == "paper" else mask
@@ -132,16 +134,16 @@ class TileMap:
 
     def _runs(self, b: int, h: int, first: int, last: int) -> "tuple[_TileRuns, _TileRuns]":
         """(hiding, touching) runs of row tiles beside the column blocks [first, last) of one mask head."""
-        sq, block_m = self._source.seqlen_q, self.block_m
+        sq, block_m, block_n = self._source.seqlen_q, self._block_m, self._block_n
         tiles_m = self.shape[2]
-        columns = slice(first * self.block_n, min(last * self.block_n, self._source.seqlen_k))
+        columns = slice(first * block_n, min(last * block_n, self._source.seqlen_k))
         lts, lte, uts, ute = (v[b, h, columns].cpu() for v in self._source.vectors)
         blocks, width = last - first, columns.stop - columns.start
-        first_columns = np.arange(0, width, self.block_n)
+        first_columns = np.arange(0, width, block_n)
         if self.rule == "exact":
             a1, b1, a2, b2 = (v.numpy().astype(np.int64) for v in disjoint_runs(lts, lte, uts, ute, seqlen_q=sq))
             start, end = np.concatenate([a1, a2]), np.concatenate([b1, b2])
-            block = np.tile(np.arange(width) // self.block_n, 2)
+            block = np.tile(np.arange(width) // block_n, 2)
             there = start < end
             block, start_min, end_min = block[there], start[there], end[there]
             start_max, end_max = start_min, end_min

@@ -188,3 +188,20 @@ def test_recording_keeps_one_row_a_measurement(tmp_path):
     rows = [BenchRow.of_case(case, "flex", "forward", median_ms=ms, where=where) for ms in (1.0, 2.0)]
     assert record_results(rows, path) == 1
     assert recorded_results(path) == [rows[1]]
+
+
+def test_an_ascii_terminal_gets_stand_ins():
+    done = subprocess.run(
+        [sys.executable, "-m", "flashmask_core", "show", "causal", "--seqlen", "99"], capture_output=True, cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and b"99x99" in done.stdout and b"all visible" in done.stdout, done
+
+
+def test_recorded_says_what_there_is_and_takes_no_out(stand_in, capsys, tmp_path):
+    assert main(["bench", "--recorded", "--seqlen", "77"]) == 2
+    assert "--seqlen 77: recorded are" in capsys.readouterr().err
+    assert main(["bench", "--recorded", "--out", str(tmp_path / "rows")]) == 2
+    assert "--out: goes with a measurement" in capsys.readouterr().err
+    assert main(["bench", "causal", "--seqlen", "64", "--out", str(tmp_path / "no" / "rows")]) == 2
+    assert capsys.readouterr().out == ""

@@ -120,3 +120,8 @@ def test_too_many_passes_are_refused_before_they_are_made(monkeypatch):
     with pytest.raises(ValueError, match="31 passes over 64 columns are over the limit of 500 columns in all"):
         fit.passes
     assert fit.pass_count == 31 and fit.narrower.visible_pairs() > 0
+
+
+def test_a_mask_without_rows_fits():
+    fit = fm.fit(np.zeros((0, 3), bool))
+    assert fit.columns == [] and fit.narrower.equals(fit.mask) and fit.wider.equals(fit.mask) and len(fit.passes) == 1

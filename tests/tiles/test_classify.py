@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import flashmask_core as fm
 from flashmask_core import ColumnMask, TileKind, classify_tiles
 from flashmask_core.tiles.classify import MAX_KINDS
 
@@ -196,3 +197,11 @@ def test_wrong_arguments(arguments, kind, words):
     arguments = {"mask": causal_indices(8, [8] * 8), **arguments}
     with pytest.raises(kind, match=words):
         classify_tiles(**arguments)
+
+
+@pytest.mark.parametrize("rule", ["exact", "paper"])
+def test_tiles_of_any_size_are_at_most_the_sequence(rule):
+    mask = fm.mask("sliding_window(3)", 10)
+    huge, whole = (fm.classify_tiles(mask, size, size, rule) for size in (10**30, 10))
+    assert huge.shape == (1, 1, 1, 1) and huge.block_m == 10**30
+    assert huge.counts.equal(whole.counts) and huge.kinds.equal(whole.kinds)
