@@ -2,6 +2,9 @@
 
 import sys
 
-from .bench.cli import main
+try:
+    from .bench.cli import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:  # while the imports, torch's above all, are still going on
+    sys.exit(130)
