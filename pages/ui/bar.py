@@ -35,7 +35,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             MAX_LENGTH,
             step=1,
             **state.widget("w_n"),
-            width=132,
+            width=150,
             disabled=bool(screen.file),
         )
         tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]

@@ -57,8 +57,9 @@ def memory_card(built: Built) -> str:
         big = f"{ratio_text(vectors / dense)}× more"
     flag = "causal" if built.mask.causal else "not causal"
     body = row("dense, bool", bytes_text(dense)) + row(f"vectors, {built.mask.bounds} × int32", bytes_text(vectors))
-    foot = f"On the GPU, the kernels' tile lists add about {bytes_text(16 * built.seqlen_k)}."
-    return card("Memory of the mask", big, body, small=flag, foot=foot)
+    if built.seqlen_k >= 1024:  # lists for forward and backward, some 16 bytes a token
+        body += row("+ tile lists on a GPU", f"≈ {bytes_text(16 * built.seqlen_k)}")
+    return card("Memory of the mask", big, body, small=flag)
 
 
 def work_card(built: Built, heads: int, head_dim: int = 128) -> str:

@@ -108,7 +108,7 @@ def card(built: Built, screen: Screen) -> str:
     if flex:
         body += cards.row("FlexAttention", f"{flex.median_ms:.2f} ms")
     if dense:
-        body += cards.row(f"dense mask ({dense.backend})", f"{dense.median_ms:.2f} ms")
+        body += cards.row(f"dense ({dense.backend})", f"{dense.median_ms:.2f} ms")
     device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
     where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
     date = (ours.date_utc or "")[:10]

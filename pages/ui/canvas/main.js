@@ -73,6 +73,7 @@ class Explorer {
     for (const name of ["lts", "lte", "uts", "ute"])
       this.root.querySelector(`[data-vector=${name}]`).hidden = !head.names.includes(name);
     this.root.querySelector("[data-vector=diagonal]").hidden = !head.causal;
+    this.root.dataset.long = Math.max(sq, sk) > 99_999; // long numbers take a line more
     const summary = summaryWords(this.mask);
     for (const pane of this.panes)
       pane.over.setAttribute("aria-label", `${pane.element.querySelector("b").textContent}. ${summary}`);
