@@ -15,7 +15,7 @@ st.html(
 
 def run_button() -> None:
     label = "Run on this GPU" if jobs.may_have_gpu() else "Measure"
-    if st.button(label, type="primary", width=148):
+    if st.button(label, type="primary", width=148 if jobs.may_have_gpu() else 112):
         st.switch_page("pages/measure.py", query_params=screen.to_query(place=False))
 
 

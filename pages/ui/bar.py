@@ -35,7 +35,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             MAX_LENGTH,
             step=1,
             **state.widget("w_n"),
-            width=150,
+            width=104,
             disabled=bool(screen.file),
         )
         tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
@@ -56,7 +56,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             help="exact: a tile is skipped if no pair in it is visible. paper: equation 4, the minimum and "
             "maximum of each interval alone.",
         )
-        with st.popover("More", width=92):
+        with st.popover("More", width=88):
             st.number_input(
                 "Keys Sk, if not N",
                 1,

@@ -58,7 +58,7 @@ def memory_card(built: Built) -> str:
     flag = "causal" if built.mask.causal else "not causal"
     body = row("dense, bool", bytes_text(dense)) + row(f"vectors, {built.mask.bounds} × int32", bytes_text(vectors))
     if built.seqlen_k >= 1024:  # lists for forward and backward, some 16 bytes a token
-        body += row("+ tile lists on a GPU", f"≈ {bytes_text(16 * built.seqlen_k)}")
+        body += row("+ GPU tile lists", f"≈ {bytes_text(16 * built.seqlen_k)}")
     return card("Memory of the mask", big, body, small=flag)
 
 

@@ -22,6 +22,8 @@ _PAGE_CSS = """
 [data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
+.st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
+  display: none; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
 @media (min-width: 641px) {
   .st-key-chips [role="radiogroup"] { flex-wrap: wrap; row-gap: 6px; overflow: visible; mask-image: none; }
