@@ -66,29 +66,37 @@ _LARGE: _Table = {  # 227 KB of shared memory: H100, H200, B200
         )
     ),
 }
-_SMALL: _Table = {  # 99 KB and more: A100, RTX 30, 40 and 50
-    64: _any_packing(_same(BlockConfig(64, 64, 4, 2))),
+_SMALL: _Table = {  # 99 KB and more: A100, RTX 30, 40 and 50; the largest tiles that hardly spill on any of them
+    64: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(64, 64, 4, 2), dkdv=BlockConfig(64, 32, 4, 2), dq=BlockConfig(64, 32, 4, 2)
+        )
+    ),
     128: _any_packing(
         KernelConfigs(
-            forward=BlockConfig(64, 64, 4, 2), dkdv=BlockConfig(32, 64, 4, 2), dq=BlockConfig(64, 32, 4, 2)
+            forward=BlockConfig(64, 64, 8, 2), dkdv=BlockConfig(32, 32, 8, 2), dq=BlockConfig(32, 64, 8, 2)
         )
     ),
     256: _any_packing(
+        KernelConfigs(
+            forward=BlockConfig(32, 32, 8, 1), dkdv=BlockConfig(32, 16, 8, 1), dq=BlockConfig(16, 32, 8, 1)
+        )
+    ),
+}
+_FP32: _Table = {  # exact products without tensor cores (no TF32): small tiles and 8 warps, to stay in registers
+    64: _any_packing(
         KernelConfigs(
             forward=BlockConfig(64, 32, 8, 1), dkdv=BlockConfig(32, 32, 8, 1), dq=BlockConfig(32, 32, 8, 1)
         )
     ),
-}
-_FP32: _Table = {  # exact products without tensor cores (no TF32): small tiles, to stay in registers
-    64: _any_packing(
+    128: _any_packing(
         KernelConfigs(
-            forward=BlockConfig(64, 32, 4, 2), dkdv=BlockConfig(32, 32, 4, 2), dq=BlockConfig(32, 32, 4, 2)
+            forward=BlockConfig(32, 32, 8, 1), dkdv=BlockConfig(16, 16, 8, 1), dq=BlockConfig(16, 16, 8, 1)
         )
     ),
-    128: _any_packing(_same(BlockConfig(32, 32, 4, 1))),
     256: _any_packing(
         KernelConfigs(
-            forward=BlockConfig(32, 16, 4, 1), dkdv=BlockConfig(16, 16, 4, 1), dq=BlockConfig(16, 16, 4, 1)
+            forward=BlockConfig(32, 16, 8, 1), dkdv=BlockConfig(16, 16, 8, 1), dq=BlockConfig(16, 16, 8, 1)
         )
     ),
 }
