@@ -233,9 +233,12 @@ def test_vectors_of_whole_tiles_are_not_copied(device):
 
 
 @pytest.mark.parametrize("seqlen", [131072, 2**20])
-@pytest.mark.parametrize("table, most", [("large", 13), ("small", 26), ("fp32", 51)])
+@pytest.mark.parametrize("table, most", [("large", 13), ("small", 42), ("fp32", 51)])
 def test_bytes_a_token(table, most, seqlen):
-    """Metadata of forward and backward together: linear, at most `most` bytes a query and mask head (shapes alone)."""
+    """Metadata of forward and backward together: linear, at most `most` bytes a query and mask head (shapes alone).
+
+    268 bytes a line, so what counts is the smallest block: 64 tokens on Hopper, 16 on small GPUs at head dim 256.
+    """
     from flashmask_core.kernels.configs import all_configs
     from flashmask_core.kernels.portable import _tile_runs_op
 
