@@ -28,10 +28,6 @@ class KernelConfigs:
     dq: BlockConfig
 
 
-def _same(config: BlockConfig) -> KernelConfigs:
-    return KernelConfigs(config, config, config)
-
-
 # Head dim -> packing -> configuration. Packings: "causal", "two" (lts, ute) and "four" (all vectors).
 _Table = dict[int, dict[str, KernelConfigs]]
 
