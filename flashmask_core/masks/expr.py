@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Callable, Iterator
 
 import numpy as np
 
+from .arguments import listed_arguments, written_out
 from .errors import MaskSyntaxError, pointed_at
 from .patterns import PATTERNS
 from .runs import MAX_RUNS, MaskedRuns
@@ -17,8 +17,6 @@ from .terms import Term
 from .work import COMBINED, LEAF, SLOW_PATTERNS, Work
 
 MAX_SEQLEN = 1 << 20
-# In a list of this many items no space follows the commas, and as many equal neighbours are written with repeat.
-_LONG_LIST = 64
 
 Progress = Callable[[float], None]
 Place = tuple[str, int]  # the text that was parsed, and where in it a part starts
@@ -123,7 +121,7 @@ class PatternExpr(MaskExpr):
 
     def values(self) -> tuple:
         """The arguments with every `repeat` written out."""
-        return tuple(value for argument in self.arguments for value in _written_out(argument))
+        return tuple(value for argument in self.arguments for value in written_out(argument))
 
     def padding(self, seqlen_k: int) -> int:
         return PATTERNS[self.name].padding(seqlen_k, *self.values())
@@ -143,18 +141,7 @@ class PatternExpr(MaskExpr):
     def __str__(self):
         if not self.arguments and not PATTERNS[self.name].parameters:
             return self.name
-        return f"{self.name}({_listed_arguments(self.arguments)})"
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """repeat(item, count) among the items of a list."""
-
-    item: object
-    count: int
-
-    def __str__(self):
-        return f"repeat({argument_text(self.item)}, {self.count})"
+        return f"{self.name}({listed_arguments(self.arguments)})"
 
 
 @dataclass(frozen=True)
@@ -285,36 +272,6 @@ def _inside(mask: MaskExpr, operator: str) -> str:
     binds = {"|": 1, "&": 2, "~": 3}
     loose = isinstance(mask, Comparison) or (isinstance(mask, Joined) and binds[mask.operator] < binds[operator])
     return f"({mask})" if loose else str(mask)
-
-
-def argument_text(argument) -> str:
-    """An int, a `Repeat`, or a tuple of them, as it stands in a mask text."""
-    if isinstance(argument, tuple):
-        return f"({_listed_arguments(argument)}{',' if len(argument) == 1 else ''})"
-    return str(argument)
-
-
-def _listed_arguments(arguments: tuple) -> str:
-    return (", " if len(arguments) < _LONG_LIST else ",").join(map(argument_text, arguments))
-
-
-def shortened(items: list) -> list:
-    """The items of a list as they are kept: many equal neighbours become a `Repeat`."""
-    short = []
-    for item, equal in groupby(items):
-        count = len(list(equal))
-        kept = count < _LONG_LIST or isinstance(item, Repeat)
-        short.extend([item] * count if kept else [Repeat(item, count)])
-    return short
-
-
-def _written_out(argument) -> list:
-    """The items that one argument stands for; a repeat inside a tuple is written out too."""
-    if isinstance(argument, Repeat):
-        return _written_out(argument.item) * argument.count
-    if isinstance(argument, tuple):
-        return [tuple(value for item in argument for value in _written_out(item))]
-    return [argument]
 
 
 def _listed(rows: np.ndarray) -> str:

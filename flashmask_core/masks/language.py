@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 
+from .arguments import Repeat, shortened
 from .column_mask import ColumnMask
 from .errors import MaskSyntaxError, pointed_at
-from .expr import COMPARISONS, Comparison, Hidden, Joined, MaskExpr, PatternExpr, Repeat, shortened
+from .expr import COMPARISONS, Comparison, Hidden, Joined, MaskExpr, PatternExpr
 from .lexer import ALLOWED, FUNCTIONS, MAX_DEPTH, tokens_of
 from .patterns import PATTERNS, Parameter, Pattern
 from .terms import Chain, Function, Negative, Number, Term, Variable
