@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 
 from .column_mask import ColumnMask
+from .compare import runs_of
 from .runs import MaskedRuns
 
 # Vector entries that the list of passes may have in all: passes * Sk.
@@ -112,16 +112,10 @@ class Fit:
 def fit(mask) -> Fit:
     """Whether a mask fits FlashMask and what else there is: see `Fit`.
 
-    mask: MaskedRuns, a MaskExpr's `runs(...)`, or a bool array or tensor [Sq, Sk], True where the query may attend.
+    mask: MaskedRuns, a MaskExpr's `runs(...)`, a ColumnMask with B = Hm = 1, or a bool array or tensor [Sq, Sk], True
+    where the query may attend.
     """
-    if isinstance(mask, MaskedRuns):
-        return Fit(mask)
-    if isinstance(mask, torch.Tensor):
-        mask = mask.detach().cpu().numpy()
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.ndim != 2:
-        got = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, np.ndarray) else type(mask).__name__
-        raise TypeError(f"mask: wanted MaskedRuns or bool [Sq, Sk], True where the query may attend, got {got}")
-    return Fit(MaskedRuns.from_dense(mask))
+    return Fit(runs_of(mask))
 
 
 def _rank_in_column(columns: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_bool_tensor_and_array_are_the_same():
     ],
 )
 def test_wrong_input(given, got):
-    with pytest.raises(TypeError, match=r"mask: wanted MaskedRuns or bool \[Sq, Sk\].*got " + got):
+    with pytest.raises(TypeError, match=r"mask: wanted a ColumnMask, MaskedRuns or bool \[Sq, Sk\].*got " + got):
         fm.fit(given)
 
 

@@ -1,6 +1,5 @@
 """Every error of the mask language: its text, the character it points at, the limits."""
 
-import mask_oracle
 import numpy as np
 import pytest
 
