@@ -25,8 +25,7 @@ def runs_of(mask, name: str = "mask") -> MaskedRuns:
         start1, end1, start2, end2 = (v[0, 0].cpu().numpy() for v in mask.normal_vectors())
         starts, ends = np.stack([start1, start2], axis=1), np.stack([end1, end2], axis=1)
         there = starts < ends
-        shape = {"seqlen_q": mask.seqlen_q, "seqlen_k": mask.seqlen_k}
-        return MaskedRuns.from_runs(np.nonzero(there)[0], starts[there], ends[there], **shape)
+        return MaskedRuns.in_order(mask.seqlen_q, there.sum(1), starts[there], ends[there])
     if isinstance(mask, torch.Tensor):
         mask = mask.detach().cpu().numpy()
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.ndim != 2:

@@ -82,7 +82,7 @@ class MaskedRuns:
             counts.append(np.bincount(column[0::2], minlength=len(shown)))
             starts.append(row[0::2])
             ends.append(row[1::2])
-        return cls._of(seqlen_q, np.concatenate(counts), np.concatenate(starts), np.concatenate(ends))
+        return cls.in_order(seqlen_q, np.concatenate(counts), np.concatenate(starts), np.concatenate(ends))
 
     @classmethod
     def from_runs(cls, columns, starts, ends, *, seqlen_q: int, seqlen_k: int) -> "MaskedRuns":
@@ -100,7 +100,7 @@ class MaskedRuns:
         """One run a column: hide the rows [start, end), integer arrays [Sk] or numbers, clipped to [0, Sq]."""
         start, end = (np.broadcast_to(np.clip(rows, 0, seqlen_q), seqlen_k) for rows in (start, end))
         there = start < end
-        return cls._of(seqlen_q, there.astype(np.int64), start[there], end[there])
+        return cls.in_order(seqlen_q, there.astype(np.int64), start[there], end[there])
 
     @classmethod
     def show(cls, start, end, *, seqlen_q: int, seqlen_k: int) -> "MaskedRuns":
@@ -130,7 +130,7 @@ class MaskedRuns:
     def concatenate(cls, parts: "list[MaskedRuns]") -> "MaskedRuns":
         """Parts with the same Sq side by side, left to right."""
         counts, starts, ends = ([getattr(part, name) for part in parts] for name in ("counts", "starts", "ends"))
-        return cls._of(parts[0].seqlen_q, np.concatenate(counts), np.concatenate(starts), np.concatenate(ends))
+        return cls.in_order(parts[0].seqlen_q, np.concatenate(counts), np.concatenate(starts), np.concatenate(ends))
 
     def part(self, first: int, last: int) -> "MaskedRuns":
         """The columns first ... last - 1 (clipped to Sk) as a mask of their own."""
@@ -143,18 +143,18 @@ class MaskedRuns:
         counts = self.counts[columns]
         ends = np.cumsum(counts)
         run = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[columns] - (ends - counts), counts)
-        return self._of(self.seqlen_q, counts, self.starts[run], self.ends[run])
+        return self.in_order(self.seqlen_q, counts, self.starts[run], self.ends[run])
 
     def keep(self, kept) -> "MaskedRuns":
         """Only the runs for which the bool array kept [R] is True; the rows of the others are shown."""
         counts = np.bincount(self.columns[kept], minlength=self.seqlen_k)
-        return self._of(self.seqlen_q, counts, self.starts[kept], self.ends[kept])
+        return self.in_order(self.seqlen_q, counts, self.starts[kept], self.ends[kept])
 
     def bridge(self, bridged) -> "MaskedRuns":
         """Hide the rows between run r and run r + 1 too where bridged [R], bool, is True; both lie in one column."""
         starts = ~np.concatenate([[False], bridged])[:-1]
         counts = np.bincount(self.columns[starts], minlength=self.seqlen_k)
-        return self._of(self.seqlen_q, counts, self.starts[starts], self.ends[~bridged])
+        return self.in_order(self.seqlen_q, counts, self.starts[starts], self.ends[~bridged])
 
     def to_dense(self) -> np.ndarray:
         """Visibility, bool [Sq, Sk], True where the query may attend to the key."""
@@ -215,7 +215,7 @@ class MaskedRuns:
         if not self.seqlen_k:
             return self
         counts = np.add.reduceat(there, self.offsets[:-1] + np.arange(self.seqlen_k), dtype=np.int64)
-        return self._of(self.seqlen_q, counts, starts[there], ends[there])
+        return self.in_order(self.seqlen_q, counts, starts[there], ends[there])
 
     def __and__(self, other: "MaskedRuns") -> "MaskedRuns":
         """Visible in both: the union of the hidden rows."""
@@ -265,11 +265,11 @@ class MaskedRuns:
         place = place[turn]
         bits = seqlen_q.bit_length()
         column, row = place[0::2] >> bits, (place & ((1 << bits) - 1)).astype(np.int32)
-        return cls._of(seqlen_q, np.bincount(column, minlength=seqlen_k), row[0::2], row[1::2])
+        return cls.in_order(seqlen_q, np.bincount(column, minlength=seqlen_k), row[0::2], row[1::2])
 
     @classmethod
-    def _of(cls, seqlen_q: int, counts, starts, ends) -> "MaskedRuns":
-        """From the number of runs of every column and all runs in order."""
+    def in_order(cls, seqlen_q: int, counts, starts, ends) -> "MaskedRuns":
+        """From the number of runs of every column [Sk] and all runs [R] in order, which keep the rules above."""
         offsets = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
         starts, ends = (np.ascontiguousarray(rows, np.int32) for rows in (starts, ends))

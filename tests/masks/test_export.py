@@ -15,6 +15,7 @@ import flashmask_core as fm
 from flashmask_core.bench import cli
 from flashmask_core.bench.cli import main
 from flashmask_core.masks.export import TARGETS, slices
+from flashmask_core.masks.export.snippets import SNIPPET_TARGETS
 
 TEXTS = [
     ("causal & document(30, 33)", 63, 63),
@@ -333,7 +334,7 @@ def test_long_vectors_are_loaded_from_the_npy_beside(tmp_path, monkeypatch):
 
 
 def test_every_snippet_begins_with_its_caveats_and_its_mask():
-    for target in set(TARGETS) - {"npy", "json"}:
+    for target in SNIPPET_TARGETS:
         first, second, _ = fm.export_mask("causal & document(3, 3)", target, 6).split("\n", 2)
         assert first.startswith("# ") and "$" not in first and len(first) < 240
         assert second == "# 6 queries x 6 keys, B = 1, Hm = 1: causal & document(3, 3)"

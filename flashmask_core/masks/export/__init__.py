@@ -11,14 +11,16 @@ import io
 import numpy as np
 
 from ..column_mask import ColumnMask
+from ..compare import runs_of
 from ..expr import MaskExpr
 from ..language import mask as build
 from ..language import parse
 from ..load.files import NOTE
 from ..mask_json import record_text
+from ..picture import THEMES, png, svg
 from .snippets import SNIPPET_TARGETS, snippet
 
-TARGETS = (*SNIPPET_TARGETS, "npy", "json")
+TARGETS = (*SNIPPET_TARGETS, "npy", "json", "png", "svg")
 
 
 def export_mask(
@@ -29,6 +31,8 @@ def export_mask(
     *,
     heads: int | None = None,
     npy: str | None = None,
+    tile: tuple[int, int] | None = None,
+    theme: str | None = None,
 ) -> str | bytes:
     """The mask for another library, as a str of Python source, or as the content of a file.
 
@@ -44,10 +48,13 @@ def export_mask(
             "npy": int32 [B, Hm, Sk, C] startend_row_indices as bytes; the header carries causal and Sq as a comment,
                 which `numpy.load` skips and `load_mask` reads.
             "json": our own file; `load_mask` gives the same mask, and exporting that gives the same text.
+            "png", "svg": a picture of blocks that are visible wholly, in part or not at all (B = Hm = 1).
         seqlen_q, seqlen_k: lengths for a text (seqlen_k=None: as many keys as queries); not for a ColumnMask.
         heads: query heads H, for "flex_attention" and "fa4" with Hm > 1 mask heads; None means Hm.
         npy: the name of the file of `export_mask(mask, "npy")` for a snippet to load. None: the vectors are written
             into the snippet as (first, step, count) pieces if 2,000 of them are enough, else "mask.npy" is loaded.
+        tile: queries and keys of a picture's block, None: (128, 128); it is doubled while there are too many to draw.
+        theme: "light" (None) or "dark", of a picture.
 
     Every snippet defines `attention(q, k, v)` (transformers: the function `column_mask`), states the layout of its
     tensors, and has its caveats in its first line.
@@ -57,7 +64,8 @@ def export_mask(
     if target not in TARGETS:
         raise ValueError(f"target: wanted one of {', '.join(TARGETS)}, got {target!r}")
     mask, text = _mask_and_text(mask_or_text, seqlen_q, seqlen_k)
-    for name, value, takers in (("heads", heads, ("flex_attention", "fa4")), ("npy", npy, _VECTOR_TARGETS)):
+    takers_of = {"heads": ("flex_attention", "fa4"), "npy": _VECTOR_TARGETS, "tile": _PICTURES, "theme": _PICTURES}
+    for (name, takers), value in zip(takers_of.items(), (heads, npy, tile, theme)):
         if value is not None and target not in takers:
             raise ValueError(f"{name}: has no meaning for {target}; it belongs to {', '.join(takers)}")
     if heads is not None and (not isinstance(heads, int) or heads < 1 or heads % mask.heads):
@@ -66,9 +74,12 @@ def export_mask(
         return record_text(mask)
     if target == "npy":
         return _npy(mask)
+    if target in _PICTURES:
+        return _picture(mask, text or "", target, tile or (128, 128), theme or "light")
     return snippet(mask, text, target, heads or mask.heads, npy)
 
 
+_PICTURES = ("png", "svg")
 _VECTOR_TARGETS = tuple(target for target in SNIPPET_TARGETS if target != "magi")
 
 
@@ -86,6 +97,14 @@ def _mask_and_text(mask_or_text, seqlen_q, seqlen_k) -> tuple[ColumnMask, str | 
         raise ValueError("seqlen_q: a text is a mask only with its number of queries, so it must be given")
     expr = mask_or_text if isinstance(mask_or_text, MaskExpr) else parse(mask_or_text)
     return build(expr, seqlen_q, seqlen_k), str(expr)
+
+
+def _picture(mask: ColumnMask, text: str, target: str, tile, theme: str) -> str | bytes:
+    if theme not in THEMES:
+        raise ValueError(f"theme: wanted one of {', '.join(THEMES)}, got {theme!r}")
+    if len(tile) != 2 or not all(isinstance(n, int) and n >= 1 for n in tile):
+        raise ValueError(f"tile: wanted two whole numbers of 1 or more, got {tile!r}")
+    return (png if target == "png" else svg)(runs_of(mask, "mask_or_text"), *tile, theme, text)
 
 
 def _npy(mask: ColumnMask) -> bytes:
