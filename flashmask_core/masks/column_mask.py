@@ -171,7 +171,7 @@ class ColumnMask:
         planes = [[MaskedRuns.from_dense(plane) for plane in heads] for heads in visible.cpu().numpy()]
         broken = [runs for heads in planes for runs in heads if (runs.counts > 2).any()]
         if broken:
-            raise NotRepresentableError.of(*broken)
+            raise NotRepresentableError.of(*broken, planes=sum(map(len, planes)))
         rows = [cls.stack([cls.from_runs(runs) for runs in heads], dim="head") for heads in planes]
         return cls.stack(rows, dim="batch").to(visible.device)
 

@@ -32,11 +32,13 @@ def pointed_at(error: MaskSyntaxError, place: tuple[str, int] | None) -> MaskSyn
 class NotRepresentableError(ValueError):
     """A mask with more than two masked runs in some column, so that four vectors cannot hold it.
 
-    `.columns` lists every such column (of any batch entry or head), `.max_runs` the most runs of one column.
+    `.columns` lists every such column (of any batch entry or head), `.max_runs` the most runs of one column. `.runs` is
+    the mask as MaskedRuns, for `flashmask_core.fit`, if it has one batch entry and head and not too many runs to keep;
+    else None.
     """
 
-    def __init__(self, columns: list[int], max_runs: int):
-        self.columns, self.max_runs = columns, max_runs
+    def __init__(self, columns: list[int], max_runs: int, runs=None):
+        self.columns, self.max_runs, self.runs = columns, max_runs, runs
         shown = ", ".join(map(str, columns[:8])) + (", …" if len(columns) > 8 else "")
         super().__init__(
             f"{len(columns)} column{'s' if len(columns) != 1 else ''} ({shown}) need up to {max_runs} masked runs, "
@@ -48,7 +50,7 @@ class NotRepresentableError(ValueError):
         return type(self), (self.columns, self.max_runs)
 
     @classmethod
-    def of(cls, *runs) -> "NotRepresentableError":
-        """From MaskedRuns of which at least one does not fit."""
+    def of(cls, *runs, planes: int = 1) -> "NotRepresentableError":
+        """From the MaskedRuns that do not fit, of a mask with so many planes in all."""
         columns = np.unique(np.concatenate([np.flatnonzero(r.counts > 2) for r in runs]))
-        return cls(columns.tolist(), int(max(r.counts.max() for r in runs)))
+        return cls(columns.tolist(), int(max(r.counts.max() for r in runs)), runs[0] if planes == 1 else None)

@@ -79,6 +79,16 @@ def test_sdpa_runs_and_agrees(case):
 
 
 @pytest.mark.parametrize("case", TEXTS, ids=IDS)
+def test_numpy_runs_and_agrees(case):
+    mask = built(case)
+    q, k, v = tensors(mask, batch=2)
+    names = run(fm.export_mask(case[0], "numpy", *case[1:]))
+    np.testing.assert_array_equal(names["visible"], mask.to_dense().numpy())
+    out = torch.from_numpy(names["attention"](*(x.numpy() for x in swapped(q, k, v)))).float()
+    assert_out(out.transpose(1, 2), mask, q, k, v)
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=IDS)
 def test_flex_attention_gets_the_right_blocks(case):
     mask = built(case)
     for block in (128, 16):
@@ -120,6 +130,8 @@ def test_several_batch_entries_and_mask_heads():
     mask = two_by_two()
     q, k, v = tensors(mask)
     assert_out(run(fm.export_mask(mask, "sdpa"))["attention"](*swapped(q, k, v)).transpose(1, 2), mask, q, k, v)
+    out = run(fm.export_mask(mask, "numpy"))["attention"](*(x.numpy() for x in swapped(q, k, v)))
+    assert_out(torch.from_numpy(out).float().transpose(1, 2), mask, q, k, v)
     names = run(fm.export_mask(mask, "flex_attention", heads=4), BLOCK=16)
     out = names["flex_attention"](*swapped(q, k, v), block_mask=names["block_mask"], enable_gqa=True)
     assert_out(out.transpose(1, 2), mask, q, k, v)
@@ -338,7 +350,7 @@ def test_every_snippet_begins_with_its_caveats_and_its_mask():
         first, second, _ = fm.export_mask("causal & document(3, 3)", target, 6).split("\n", 2)
         assert first.startswith("# ") and "$" not in first and len(first) < 240
         assert second == "# 6 queries x 6 keys, B = 1, Hm = 1: causal & document(3, 3)"
-        source = fm.export_mask(fm.mask("sliding_window(700)", 2**17), target) if target != "sdpa" else ""
+        source = fm.export_mask(fm.mask("sliding_window(700)", 2**17), target) if target not in ("sdpa", "numpy") else ""
         assert len(source) < 6000  # a long sequence is no long snippet
         assert all(len(line) <= 120 for line in source.splitlines()[1:])
 

@@ -236,3 +236,29 @@ def test_a_block_mask_object_with_heads_and_a_ragged_end():
         fm.load_mask(listed, kind="dense")
     with pytest.raises(TypeError, match="wanted a FlexAttention BlockMask object, got ndarray"):
         fm.load_mask(TRIL, kind="block_mask")
+
+
+def test_rows_may_be_keys():
+    visible = np.arange(12).reshape(3, 4) % 5 > 1
+    assert fm.load_mask(visible.T, polarity="visible", rows="keys").equals(fm.ColumnMask.from_dense(visible))
+    assert fm.load_mask(visible, polarity="visible", rows="queries").equals(fm.ColumnMask.from_dense(visible))
+    heads = np.stack([visible, ~visible])[None]
+    assert fm.load_mask(heads.swapaxes(2, 3), polarity="visible", rows="keys").equals(fm.ColumnMask.from_dense(heads))
+    with pytest.raises(ValueError, match="rows: wanted .queries. or .keys., got 'q'"):
+        fm.load_mask(visible, polarity="visible", rows="q")
+    with pytest.raises(ValueError, match="rows: has no meaning for a lengths source"):
+        fm.load_mask([3, 4], kind="lengths", rows="keys")
+
+
+def test_a_mask_that_does_not_fit_brings_its_runs():
+    visible = np.add.outer(np.arange(12), np.arange(12)) % 2 == 0
+    for broken in (lambda: fm.load_mask(visible.astype(int)), lambda: fm.ColumnMask.from_dense(visible),
+                   lambda: fm.mask("(q + k) % 2 == 0", 12)):  # fmt: skip
+        with pytest.raises(fm.NotRepresentableError) as caught:
+            broken()
+        fit = fm.fit(caught.value.runs)
+        assert fit.columns == caught.value.columns and fit.max_runs == caught.value.max_runs
+        np.testing.assert_array_equal(fit.runs.to_dense(), visible)
+    with pytest.raises(fm.NotRepresentableError) as caught:
+        fm.load_mask(np.stack([visible, visible])[None].astype(int))
+    assert caught.value.runs is None

@@ -42,6 +42,7 @@ def export_mask(
             "paddle": paddle.nn.functional.flashmask_attention with its tensor and flag.
             "flex_attention": a mask_mod of two to five comparisons, its BlockMask from the vectors, compiled.
             "sdpa": torch's scaled_dot_product_attention with a dense bool mask (up to 2^32 pairs).
+            "numpy": attention in float64 with the dense mask, to check others by.
             "fa4": FlashAttention-4's mask_mod in CuTe with block sparsity.
             "magi": MagiAttention's q_ranges, k_ranges and attn_type_map (one mask head, up to 20,000 slices).
             "transformers": an attention function registered with AttentionInterface, run by this library.

@@ -28,8 +28,8 @@ def snippet(mask: ColumnMask, text: str | None, target: str, heads: int, npy: st
     if not mask.seqlen_q or not mask.seqlen_k:
         raise ValueError(f"mask_or_text: {mask.seqlen_q} queries and {mask.seqlen_k} keys leave nothing to run")
     pairs = mask.batch * mask.heads * mask.seqlen_q * mask.seqlen_k
-    if target == "sdpa" and pairs > MAX_DENSE_PAIRS:
-        raise ValueError(f"sdpa: its dense mask would take {pairs:,} bytes, more than {MAX_DENSE_PAIRS:,}")
+    if target in ("sdpa", "numpy") and pairs > MAX_DENSE_PAIRS:
+        raise ValueError(f"{target}: its dense mask would take {pairs:,} bytes, more than {MAX_DENSE_PAIRS:,}")
     caveats, source = TEMPLATES[target]
     names = PACKINGS[mask.causal, mask.bounds]
     fields = {

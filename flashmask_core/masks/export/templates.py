@@ -112,6 +112,28 @@ def attention(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, enable_gqa=q.shape[1] != k.shape[1])
 ''',
     ),
+    "numpy": (
+        "NumPy, for checking: dense and in float64; causal is aligned bottom-right; a query that sees nothing gets 0.",
+        '''\
+import numpy as np
+$PLACES
+$UNPACKED = np.moveaxis(startend_row_indices, -1, 0)  # each [B, Hm, Sk]
+q_idx = np.arange($SQ)[:, None]
+k_idx = np.arange($SK)
+visible = $DENSE  # bool [B, Hm, Sq, Sk]
+
+
+def attention(q, k, v):
+    """q [B, H, Sq, D], k and v [B, Hk, Sk, D] -> [B, H, Sq, D]."""
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    shown = np.broadcast_to(np.repeat(visible, q.shape[1] // visible.shape[1], axis=1), (*q.shape[:3], k.shape[2]))
+    scores = np.where(shown, q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5, -np.inf)
+    top = scores.max(-1, keepdims=True, initial=-np.inf)
+    weights = np.where(shown, np.exp(scores - np.where(np.isfinite(top), top, 0)), 0)
+    return weights @ v / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
+''',
+    ),
     "fa4": (
         "FlashAttention-4: leave causal and window_size out (mask_mod has it all; window_size is w - 1 for a window of "
         "w); BLOCK_K must be the kernel's key tile, BLOCK_Q a multiple of its query tile; the backward skips no block.",

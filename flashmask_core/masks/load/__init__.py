@@ -39,6 +39,7 @@ def load_mask(
     seqlen_q: int | None = None,
     array: str | None = None,
     column: str | int | None = None,
+    rows: str | None = None,
 ) -> ColumnMask:
     """The mask that a file, array or object describes.
 
@@ -59,6 +60,7 @@ def load_mask(
         causal: belongs to startend_row_indices; for the packing kinds None means True.
         polarity: "visible" if True, 1 or the brighter tone means that the query may attend, "masked" if hidden.
         seqlen_q: Sq of startend_row_indices where Sq != Sk.
+        rows: what a row of a dense matrix is, "queries" (None) or "keys", which turns it over.
         array: which array of an .npz that has several. column: which column of a .csv (name, or number from 0).
 
     Returns a ColumnMask in the canonical packing ("startend_row_indices": with its vectors as given).
@@ -73,8 +75,10 @@ def load_mask(
         raise ValueError(f"kind: wanted one of {', '.join(KINDS)}, got {kind!r}")
     if polarity not in (None, "visible", "masked"):
         raise ValueError(f'polarity: wanted "visible" or "masked", got {polarity!r}')
+    if rows not in (None, "queries", "keys"):
+        raise ValueError(f'rows: wanted "queries" or "keys", got {rows!r}')
     if _is_block_mask(source):
-        _check_options("block_mask", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q)
+        _check_options("block_mask", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
         from .block_mask import mask_of_block_mask
 
         return mask_of_block_mask(source)
@@ -83,7 +87,7 @@ def load_mask(
 
     values, pixels, note, device = _values_of(source, array, column)
     if isinstance(values, dict):
-        _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q)
+        _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
         return mask_of_record(values)
     if kind == "json":
         raise ValueError("json: wanted the JSON object that export_mask(mask, 'json') writes, got an array")
@@ -96,13 +100,13 @@ def load_mask(
         kind = _told_kind(values, pixels, polarity)
     if kind == "dense":
         _check_options(kind, causal=causal, seqlen_q=seqlen_q)
-        return _with_advice(dense_mask, values, polarity, pixels).to(device)
+        return _with_advice(dense_mask, values, polarity, pixels, rows).to(device)
     if pixels:
         raise ValueError(f"kind: a picture is a dense mask, not {kind}")
     if kind == "startend_row_indices":
-        _check_options(kind, polarity=polarity)
+        _check_options(kind, polarity=polarity, rows=rows)
         return _with_advice(_startend_mask, values, causal, seqlen_q).to(device)
-    _check_options(kind, polarity=polarity, seqlen_q=seqlen_q)
+    _check_options(kind, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
     return _with_advice(packed_mask, values, kind, True if causal is None else bool(causal)).to(device)
 
 

@@ -33,7 +33,7 @@ def mask_of_block_mask(block_mask) -> ColumnMask:
         planes = [_plane(block_mask, b, h, seqlen_q, seqlen_k) for h in range(heads)]
         broken = [runs for runs in planes if (runs.counts > 2).any()]
         if broken:
-            raise NotRepresentableError.of(*broken)
+            raise NotRepresentableError.of(*broken, planes=batch * heads)
         rows.append(ColumnMask.stack([ColumnMask.from_runs(runs) for runs in planes], dim="head"))
     return ColumnMask.stack(rows, dim="batch").to(block_mask.kv_indices.device)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..column_mask import ColumnMask
 from ..errors import NotRepresentableError
 from ..expr import MAX_SEQLEN
-from ..runs import MaskedRuns
+from ..runs import MAX_RUNS, MaskedRuns
 
 _STRIP_CELLS = 1 << 22
 HIDDEN_FROM = -1e4  # an additive value at or below it hides
@@ -22,10 +22,11 @@ class _Meaning:
     visible: float
 
 
-def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False) -> ColumnMask:
+def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False, rows: str | None = None) -> ColumnMask:
     """[Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk] of bool, 0 and 1, or 0 and -1e4 or less.
 
     polarity: what True or 1 (pixels: the brighter tone) means, "visible" or "masked"; bool and pixels need it.
+    rows: what a row of the matrix is, "queries" (None) or "keys", with which it is turned over.
 
     Raises ValueError for anything else, NotRepresentableError with every column that has more than two masked runs.
     """
@@ -34,6 +35,8 @@ def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False) -
     if max(values.shape) > MAX_SEQLEN:
         raise ValueError(f"dense: wanted at most {MAX_SEQLEN:,} queries and keys, got {list(values.shape)}")
     planes = values.reshape((1, 1, *values.shape)[-4:]) if values.ndim != 3 else values[:, None]
+    if rows == "keys":
+        planes = planes.swapaxes(-1, -2)
     meaning = _meaning(planes, polarity, pixels)
     columns, most, batch = set(), 0, []
     for heads in planes:
@@ -45,20 +48,21 @@ def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False) -
             if not columns:
                 batch[-1].append(ColumnMask.from_runs(runs))
     if columns:
-        raise NotRepresentableError(sorted(columns), most)
+        raise NotRepresentableError(sorted(columns), most, runs if planes.shape[:2] == (1, 1) else None)
     return ColumnMask.stack([ColumnMask.stack(heads, dim="head") for heads in batch], dim="batch")
 
 
 def _runs(plane: np.ndarray, meaning: _Meaning) -> tuple[MaskedRuns | None, set[int], int]:
-    """(masked runs, columns with more than two, the most runs of one); no runs are kept once a column has too many."""
-    strips, broken, most = [], set(), 0
+    """(masked runs, or None if they are too many to keep; columns with more than two; the most runs of one)."""
+    strips, broken, most, total = [], set(), 0, 0
     width = max(1, _STRIP_CELLS // plane.shape[0])
     for first in range(0, plane.shape[1], width):
         runs = MaskedRuns.from_dense(plane[:, first : first + width] == meaning.visible)
         most = max(most, int(runs.counts.max()))
         broken.update((first + np.flatnonzero(runs.counts > 2)).tolist())
-        strips = [] if broken else [*strips, runs]
-    return (None if broken else MaskedRuns.concatenate(strips)), broken, most
+        total += len(runs.starts)
+        strips = [*strips, runs] if total <= MAX_RUNS else []
+    return (MaskedRuns.concatenate(strips) if total <= MAX_RUNS else None), broken, most
 
 
 def _meaning(planes: np.ndarray, polarity: str | None, pixels: bool) -> _Meaning:
