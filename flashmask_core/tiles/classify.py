@@ -134,41 +134,42 @@ class TileMap:
 
     def _runs(self, b: int, h: int, first: int, last: int) -> "tuple[_TileRuns, _TileRuns]":
         """(hiding, touching) runs of row tiles beside the column blocks [first, last) of one mask head."""
-        sq, block_m, block_n = self._source.seqlen_q, self._block_m, self._block_n
-        tiles_m = self.shape[2]
+        sq, block_n = self._source.seqlen_q, self._block_n
         columns = slice(first * block_n, min(last * block_n, self._source.seqlen_k))
-        lts, lte, uts, ute = (v[b, h, columns].cpu() for v in self._source.vectors)
-        blocks, width = last - first, columns.stop - columns.start
-        first_columns = np.arange(0, width, block_n)
+        vectors = [v[b, h, columns].cpu() for v in self._source.vectors]
+        width = columns.stop - columns.start
+        starts = np.arange(0, width, block_n)  # of the blocks
         if self.rule == "exact":
-            a1, b1, a2, b2 = (v.numpy().astype(np.int64) for v in disjoint_runs(lts, lte, uts, ute, seqlen_q=sq))
-            start, end = np.concatenate([a1, a2]), np.concatenate([b1, b2])
-            block = np.tile(np.arange(width) // block_n, 2)
-            there = start < end
-            block, start_min, end_min = block[there], start[there], end[there]
-            start_max, end_max = start_min, end_min
-            enough = np.diff(np.append(first_columns, width))
+            a1, b1, a2, b2 = (v.numpy() for v in disjoint_runs(*vectors, seqlen_q=sq))
+            alone = (b1 == sq) & (a1 > 0) & (a1 < sq)  # a run down to the last row stands with its likes, second
+            start = np.stack([np.where(alone, sq, a1), np.where(alone, a1, a2)])
+            end = np.stack([np.where(alone, sq, b1), np.where(alone, b1, b2)])
+            hide_from, hide_to, touch_from, touch_to = self._tiles_of(start, start, end, end)
+            enough = np.diff(np.append(starts, width))
+            return (
+                _TileRuns.hiding(hide_from, hide_to, starts, enough, self.shape[2]),
+                _TileRuns.touching(touch_from, touch_to, starts, self.shape[2]),
+            )
+        start, end = (np.stack([v.numpy() for v in pair]) for pair in (vectors[0::2], vectors[1::2]))
+        if width == 0:
+            bounds = [np.zeros((2, 0), np.int32)] * 4
         else:
-            pairs = [tuple(v.numpy().astype(np.int64) for v in pair) for pair in ((lts, lte), (uts, ute))]
-
-            def over_blocks(ufunc, which):
-                if blocks == 0:
-                    return np.zeros(0, np.int64)
-                return np.concatenate([ufunc.reduceat(pair[which], first_columns) for pair in pairs])
-
-            start_min, start_max = over_blocks(np.minimum, 0), over_blocks(np.maximum, 0)
-            end_min, end_max = over_blocks(np.minimum, 1), over_blocks(np.maximum, 1)
-            block = np.tile(np.arange(blocks), 2)
-            enough = np.ones(blocks, np.int64)
-        # A tile has the rows [r0, r1), r1 cut at Sq. Hidden: r0 >= start_max and r1 <= end_min.
-        hide_from = -(-start_max // block_m)
-        hide_to = np.where(end_min >= sq, tiles_m, end_min // block_m)
-        # Touched: r1 > start_min and r0 < end_max.
-        touch_from = np.where(start_min >= sq, tiles_m, start_min // block_m)
-        touch_to = -(-end_max // block_m)
+            bounds = [f.reduceat(v, starts, axis=1) for v in (start, end) for f in (np.minimum, np.maximum)]
+        hide_from, hide_to, touch_from, touch_to = self._tiles_of(*bounds)
+        block, one = np.tile(np.arange(last - first), 2), np.ones(last - first, np.int64)
         return (
-            _TileRuns.of(block, hide_from, hide_to, enough),
-            _TileRuns.of(block, touch_from, touch_to, np.ones(blocks, np.int64)),
+            _TileRuns.of(block, hide_from.ravel(), hide_to.ravel(), one),
+            _TileRuns.of(block, touch_from.ravel(), touch_to.ravel(), one),
+        )
+
+    def _tiles_of(self, start_min, start_max, end_min, end_max):
+        """Row tiles (hidden from, hidden to, touched from, touched to) of runs of rows; a tile is [r0, r1) cut at Sq."""
+        sq, block_m, tiles_m = self._source.seqlen_q, self._block_m, self.shape[2]
+        return (
+            -(-start_max // block_m),  # hidden: r0 >= start_max and r1 <= end_min
+            np.where(end_min >= sq, tiles_m, end_min // block_m),
+            np.where(start_min >= sq, tiles_m, start_min // block_m),  # touched: r1 > start_min and r0 < end_max
+            -(-end_max // block_m),
         )
 
 
@@ -176,7 +177,9 @@ class TileMap:
 class _TileRuns:
     """Half-open runs [start, end) of row tiles, each in one column block; a tile where `enough[block]` overlap is hit.
 
-    All arrays are int64: block, start and end have one entry a run, enough one a block.
+    block, start and end have one entry a run, enough one a block; all int64. `hiding` and `touching` make them from the
+    runs of single columns, integer arrays [2, columns] that are empty where start >= end. Where the runs of a block
+    have one common part, which is nearly everywhere, that part alone stands for all of them.
     """
 
     block: np.ndarray
@@ -187,7 +190,47 @@ class _TileRuns:
     @classmethod
     def of(cls, block, start, end, enough) -> "_TileRuns":
         there = start < end
-        return cls(block[there], start[there], end[there], enough)
+        return cls(*(v[there].astype(np.int64, copy=False) for v in (block, start, end)), enough)
+
+    @classmethod
+    def hiding(cls, start, end, starts, enough, tiles_m: int) -> "_TileRuns":
+        """Tiles that every column of a block hides by one of its two runs; `starts` are the first columns of blocks."""
+        if start.shape[1] == 0:
+            return cls.of(starts, starts, starts, enough)
+        there = start < end
+        joint_start, joint_end = np.maximum.reduceat(start, starts, axis=1), np.minimum.reduceat(end, starts, axis=1)
+        # No tile is hidden by the first run of one column and the second run of another.
+        first_ends = np.maximum.reduceat(np.where(there[0], end[0], 0), starts)
+        second_starts = np.minimum.reduceat(np.where(there[1], start[1], tiles_m), starts)
+        return cls._joined(start, end, starts, joint_start, joint_end, first_ends <= second_starts, enough)
+
+    @classmethod
+    def touching(cls, start, end, starts, tiles_m: int) -> "_TileRuns":
+        """Tiles that some column of a block touches with one of its two runs."""
+        one = np.ones(len(starts), np.int64)
+        if start.shape[1] == 0:
+            return cls.of(starts, starts, starts, one)
+        there = start < end
+        joint_start = np.minimum.reduceat(np.where(there, start, tiles_m), starts, axis=1)
+        joint_end = np.maximum.reduceat(np.where(there, end, 0), starts, axis=1)
+        # The runs that are there meet, so together they leave no gap.
+        last_start = np.maximum.reduceat(np.where(there, start, 0), starts, axis=1)
+        first_end = np.minimum.reduceat(np.where(there, end, tiles_m), starts, axis=1)
+        return cls._joined(start, end, starts, joint_start, joint_end, (last_start <= first_end).all(0), one)
+
+    @classmethod
+    def _joined(cls, start, end, starts, joint_start, joint_end, simple, enough) -> "_TileRuns":
+        """One run for each row of `joint_start` in the blocks that are `simple`, the runs of all columns in the others."""
+        blocks, width = len(starts), start.shape[1]
+        of_column = np.repeat(np.arange(blocks), np.diff(np.append(starts, width)))
+        kept = ~simple[of_column]
+        simple_blocks = np.flatnonzero(simple)
+        return cls.of(
+            np.concatenate([np.tile(simple_blocks, 2), np.tile(of_column[kept], 2)]),
+            np.concatenate([joint_start[:, simple].ravel(), start[:, kept].ravel()]),
+            np.concatenate([joint_end[:, simple].ravel(), end[:, kept].ravel()]),
+            np.where(simple, 1, enough),
+        )
 
     def count(self, tiles_m: int) -> int:
         """How many tiles are hit, by a sweep over the sorted ends of all runs."""

@@ -1,4 +1,4 @@
-"""The cards beside the picture, in the order in which their numbers are there: the picture never waits for them."""
+"""The cards beside the picture: what is skipped, what the mask weighs, what it costs."""
 
 from __future__ import annotations
 
@@ -8,29 +8,16 @@ from . import cards, recorded, state
 from .build import Built, tile_counts
 from .link import Screen
 
-_AT_ONCE = 2**16  # up to so many keys both rules are counted before the card is shown
-
 
 def cards_of(built: Built, screen: Screen) -> None:
-    """Tiles, memory, and what was measured; for a long mask the rule that is off is counted last."""
-    tiles, memory, third = st.empty(), st.empty(), st.empty()
-    asked = (built.source, screen.block_m, screen.block_n)
-    counted = built.seqlen_k <= _AT_ONCE or st.session_state.get("counted") == asked
-
-    def counts(rule: str):
-        return tile_counts(*built.source, screen.block_m, screen.block_n, rule)
-
-    memory.html(cards.memory_card(built))
-    if not counted:
-        tiles.html(cards.card("Tiles the kernel skips", "…", "Counting …"))
-        tiles.html(cards.tiles_card(counts(screen.rule), None, screen.rule))
-    other = "paper" if screen.rule == "exact" else "exact"
-    if counted:
-        tiles.html(cards.tiles_card(counts(screen.rule), counts(other), screen.rule))
-    third.html(recorded.card(built, screen) or cards.work_card(built, screen.heads))
-    if not counted:
-        tiles.html(cards.tiles_card(counts(screen.rule), counts(other), screen.rule))
-        st.session_state.counted = asked
+    """Tiles by both rules, memory, and what was measured."""
+    counts, other = (
+        tile_counts(*built.source, screen.block_m, screen.block_n, rule)
+        for rule in (screen.rule, "paper" if screen.rule == "exact" else "exact")
+    )
+    st.html(cards.tiles_card(counts, other, screen.rule))
+    st.html(cards.memory_card(built))
+    st.html(recorded.card(built, screen) or cards.work_card(built, screen.heads))
     _offer_smaller_tiles(built, screen)
 
 

@@ -10,11 +10,16 @@ from functools import cached_property
 from zlib import crc32
 
 import streamlit as st
+import torch
 
 import flashmask_core as fm
 
 from .link import Screen
 from .shelf import shelf
+
+
+# Every run of a page is a new thread, and starting a team of OpenMP threads in each takes longer than the work does.
+torch.set_num_threads(1)
 
 
 @dataclass(frozen=True)

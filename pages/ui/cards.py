@@ -21,8 +21,8 @@ def card(title: str, big: str, body: str, *, small: str = "", foot: str = "") ->
     return f'<div class="fm-card"><div>{title}{small}</div><div class="big">{big}</div>{body}{foot}</div>'
 
 
-def tiles_card(counts: TileCounts, other: TileCounts | None, rule: str) -> str:
-    """Tiles skipped by the rule that is on, and what the other rule would make of them (None: still being counted)."""
+def tiles_card(counts: TileCounts, other: TileCounts, rule: str) -> str:
+    """Tiles skipped by the rule that is on, and what the other rule would make of them."""
     shares = "".join(
         f'<div class="fm-{kind}" style="flex:{n}"></div>'
         for kind, n in (("empty", counts.empty), ("partial", counts.partial), ("full", counts.full))
@@ -34,8 +34,6 @@ def tiles_card(counts: TileCounts, other: TileCounts | None, rule: str) -> str:
         + row("partial, tested", f"{counts.partial:,}", "partial")
         + row("full, no test", f"{counts.full:,}", "full")
     )
-    if other is None:
-        return card("Tiles the kernel skips", f"{100 * counts.rho:.1f} %", body, foot="Counting by the other rule …")
     exact, paper = (counts, other) if rule == "exact" else (other, counts)
     worth = exact.empty - paper.empty
     if worth or exact.full != paper.full:

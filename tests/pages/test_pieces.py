@@ -13,8 +13,20 @@ from pages.ui.words import bytes_text, ratio_text
 
 
 def read_payload(data: bytes):
+    """(head, vectors), read as mask.js reads it."""
     length = int(np.frombuffer(data, "<u4", 1)[0])
-    return json.loads(data[4 : 4 + length]), np.frombuffer(data, "<i4", offset=4 + length)
+    head, numbers = json.loads(data[4 : 4 + length]), np.frombuffer(data, "<i4", offset=4 + length)
+    vectors = []
+    for corners in head["corners"]:
+        count = 2 * corners or head["seqlen_k"]
+        said, numbers = numbers[:count], numbers[count:]
+        if corners:
+            columns, values = said.reshape(2, corners)
+            assert np.array_equal(np.unique(columns), columns)
+            said = np.rint(np.interp(np.arange(head["seqlen_k"]), columns, values))
+        vectors.append(said)
+    assert len(numbers) == 0
+    return head, vectors
 
 
 @pytest.mark.parametrize(
@@ -24,24 +36,29 @@ def read_payload(data: bytes):
         ("qk_sparse((20, 30))", ["lts", "lte"]),
         ("document(30, 70)", ["lts", "ute"]),
         ("global_sliding_window(5, 7, 9)", ["lts", "lte", "uts", "ute"]),
+        ("random_eviction(50, 1)", ["lts"]),
+        ("causal & document(repeat(1, 50), 50)", ["lts"]),
     ],
 )
-def test_the_payload_is_the_vectors_that_say_something(text, names):
-    mask = fm.mask(text, 100)
+@pytest.mark.parametrize("n", [100, 101, 1000])
+def test_the_payload_is_the_vectors_that_say_something(text, names, n):
+    mask = fm.mask(text, n)
     data = canvas.payload(mask, identity="x", block=(16, 8), rule="exact", selection=(0, 0))
-    head, numbers = read_payload(data)
+    head, vectors = read_payload(data)
     assert head["names"] == names and (head["block_m"], head["block_n"]) == (16, 8)
-    assert len(numbers) == 100 * len(names)
-    for name, vector in zip(names, numbers.reshape(len(names), 100)):
+    for name, vector in zip(names, vectors, strict=True):
         assert np.array_equal(vector, getattr(mask, name)[0, 0].numpy())
 
 
-def test_the_payload_is_linear():
-    sizes = [
-        len(canvas.payload(fm.mask("causal", n), identity="x", block=(128, 128), rule="exact", selection=(0, 0)))
-        for n in (1000, 100_000)
-    ]
-    assert sizes[0] < 5000 and sizes[1] < 405_000
+@pytest.mark.parametrize(("text", "most"), [("random_eviction(50, 1)", 405_000), ("global_sliding_window(5, 7, 9)", 1500)])
+def test_the_payload_is_at_most_linear(text, most):
+    mask = fm.mask(text, 100_000)
+    assert len(canvas.payload(mask, identity="x", block=(128, 128), rule="exact", selection=(0, 0))) < most
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50])
+def test_short_vectors_and_restless_ones_have_no_corners(n):
+    assert canvas.corners_of(np.random.default_rng(n).integers(0, 99, n).astype("i4")) is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 1999, 2000, 2001, 4096, 50_001])

@@ -59,11 +59,13 @@ def payload(
 ) -> bytes:
     """What the browser gets of a mask with B = Hm = 1: a JSON head, then the vectors that carry information, int32.
 
-    Linear in Sk: 4 bytes a column and vector, 1, 2 or 4 vectors as the packing has them. The canvas takes selection and
-    view from here when `opened` is another number than before; until then it has its own.
+    A vector comes as its corners where they are few, else as it is: at most 4 bytes a column and vector, 1, 2 or 4
+    vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
+    before; until then it has its own.
     """
     names = PACKINGS[mask.causal, mask.bounds]
     vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
+    corners = [corners_of(vector) for vector in vectors]
     sq, sk = mask.seqlen_q, mask.seqlen_k
     numbers = f"{sk:,} × {mask.bounds} number{'s' if mask.bounds > 1 else ''}"
     about = {
@@ -72,6 +74,7 @@ def payload(
         "seqlen_k": sk,
         "causal": mask.causal,
         "names": names,
+        "corners": [0 if found is None else found.shape[1] for found in corners],
         "block_m": block[0],
         "block_n": block[1],
         "rule": rule,
@@ -84,7 +87,21 @@ def payload(
     }
     text = json.dumps(about).encode()
     text += b" " * (-len(text) % 4)
-    return b"".join([np.uint32(len(text)).tobytes(), text, *(v.tobytes() for v in vectors)])
+    sent = (vector if found is None else found for vector, found in zip(vectors, corners))
+    return b"".join([np.uint32(len(text)).tobytes(), text, *(numbers.tobytes() for numbers in sent)])
+
+
+def corners_of(vector: np.ndarray) -> np.ndarray | None:
+    """int32 [2, corners], the columns at which the steps between neighbours change and the numbers there.
+
+    Straight lines between them are the vector. None where that saves less than half.
+    """
+    step = np.diff(vector)
+    turns = np.flatnonzero(step[1:] != step[:-1]) + 1
+    if 4 * (len(turns) + 2) > len(vector):
+        return None
+    columns = np.concatenate([[0], turns, [len(vector) - 1]])
+    return np.stack([columns, vector[columns]]).astype("<i4")
 
 
 def draw(data: bytes, *, key: str, on_select, on_look, on_drawn) -> None:

@@ -207,12 +207,15 @@ class Explorer {
 
   request(what) {
     this.dirty = Math.max(this.dirty, what);
-    this.frame ??= requestAnimationFrame(() => {
+    this.frame ??= requestAnimationFrame((now) => {
       const level = this.dirty;
       this.frame = undefined;
       this.dirty = 0;
+      if (this.moving && this.exactFrame) this.cost = Math.max(this.cost, now - this.exactFrame - 1000 / 60);
       if (!this.width || !this.palette) return;
+      const before = this.exactAt;
       if (level === 2) drawBase(this);
+      this.exactFrame = this.exactAt !== before && now; // what the browser itself does to show it costs as well
       drawOver(this);
       this.minimap.draw();
       this.write();
@@ -242,13 +245,14 @@ class Explorer {
         ? cellLine(mask, spot)
         : selectionLine(mask, spot)
       : [["", EXPLAINED + HOW_TO_MOVE]];
-    readout.replaceChildren(
-      ...parts.flatMap(([bold, text]) => {
-        const b = document.createElement("b");
-        b.textContent = bold;
-        return [b, text];
-      }),
-    );
+    if (readout.textContent !== parts.flat().join(""))
+      readout.replaceChildren(
+        ...parts.flatMap(([bold, text]) => {
+          const b = document.createElement("b");
+          b.textContent = bold;
+          return [b, text];
+        }),
+      );
     const says = spot && {
       q: spot.q,
       k: spot.k,
@@ -259,11 +263,10 @@ class Explorer {
     root.dataset.says = JSON.stringify(says);
     root.dataset.selected = JSON.stringify(selected);
     root.dataset.view = JSON.stringify([view.c, view.w, view.r, view.h]);
-    root.querySelector(".scale").textContent = scaleWords(view, this.width, this.height);
+    root.dataset.whole = this.showsAll();
+    setText(root.querySelector(".scale"), scaleWords(view, this.width, this.height));
     const words = root.dataset.tiles === "reduced" ? ["none visible", "some", "all"] : ["skipped", "partial", "full"];
-    ["empty", "partial", "full"].forEach(
-      (kind, i) => (root.querySelector(`[data-kind=${kind}]`).textContent = words[i]),
-    );
+    ["empty", "partial", "full"].forEach((kind, i) => setText(root.querySelector(`[data-kind=${kind}]`), words[i]));
     this.strip.write(mask, spot ?? { k: Math.floor(view.c + view.w / 2) }, selected);
     root.dataset.ready = mask.head.id;
     if (!mask.head.drawn && !this.toldDrawn) {
@@ -271,6 +274,11 @@ class Explorer {
       this.report("drawn", true);
     }
   }
+}
+
+// A text that stays the same costs no layout.
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 const explorers = new WeakMap();

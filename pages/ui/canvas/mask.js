@@ -6,22 +6,44 @@ const EMPTY = 0,
   FULL = 2;
 const KIND_NAMES = ["empty", "partial", "full"];
 
-// Payload: uint32 length of the head, the head as JSON padded to a multiple of four, then the vectors in head.names.
+// Payload: uint32 length of the head, the head as JSON padded to a multiple of four, then the vectors in head.names,
+// each as `head.corners` of its corners (their columns, then their numbers), or for 0 of them as it is.
 function decodePayload(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const ints = new Int32Array(bytes.slice(4 + length).buffer);
-  return { head, ints };
+  let at = 0;
+  const take = (count) => ints.subarray(at, (at += count));
+  const vectors = head.corners.map((n) => (n ? straightLines(take(n), take(n)) : take(head.seqlen_k)));
+  return { head, vectors };
+}
+
+function straightLines(columns, numbers) {
+  const last = columns.length - 1,
+    values = new Int32Array(columns[last] + 1);
+  values[0] = numbers[0];
+  for (let i = 0; i < last; i++) {
+    const step = (numbers[i + 1] - numbers[i]) / (columns[i + 1] - columns[i]);
+    for (let k = columns[i], v = numbers[i]; k <= columns[i + 1]; k++, v += step) values[k] = v;
+  }
+  return values;
+}
+
+// The first row of every column that the causal triangle does not hide.
+function diagonalRows(sq, sk) {
+  const rows = new Int32Array(sk);
+  for (let k = 0; k < sk; k++) rows[k] = Math.min(sq, Math.max(0, k - (sk - sq)));
+  return rows;
 }
 
 class MaskVectors {
-  constructor({ head, ints }) {
+  constructor({ head, vectors }) {
     const { seqlen_q: sq, seqlen_k: sk } = head;
     Object.assign(this, { head, sq, sk, causal: head.causal, offset: sk - sq, names: head.names });
-    head.names.forEach((name, i) => (this[name] = ints.subarray(i * sk, (i + 1) * sk)));
+    head.names.forEach((name, i) => (this[name] = vectors[i]));
     this.lte ??= new Int32Array(sk).fill(sq);
     this.uts ??= new Int32Array(sk);
-    this.ute ??= Int32Array.from({ length: sk }, (_, k) => Math.min(sq, Math.max(0, k - this.offset)));
+    this.ute ??= diagonalRows(sq, sk);
     this.setTiles(head.block_m, head.block_n, head.rule);
     this.joinRuns();
     this.pyramids = {};
@@ -43,24 +65,26 @@ class MaskVectors {
       b1 = new Int32Array(sk),
       a2 = new Int32Array(sk),
       b2 = new Int32Array(sk);
+    let hidden = 0; // at most 2^40, so exact
     for (let k = 0; k < sk; k++) {
-      let p = uts[k],
-        q = ute[k],
-        r = lts[k],
-        s = lte[k];
-      if (p >= q) p = q = sq;
-      if (r >= s) r = s = sq;
-      if (r < p) [p, q, r, s] = [r, s, p, q];
+      const lower = lts[k] < lte[k],
+        upper = uts[k] < ute[k];
+      const first = upper && (!lower || uts[k] <= lts[k]);
+      let p = first ? uts[k] : lower ? lts[k] : sq,
+        q = first ? ute[k] : lower ? lte[k] : sq,
+        r = first ? (lower ? lts[k] : sq) : upper ? uts[k] : sq,
+        s = first ? (lower ? lte[k] : sq) : upper ? ute[k] : sq;
       if (r < sq && r <= q) {
-        q = Math.max(q, s);
+        if (s > q) q = s;
         r = s = sq;
       }
       a1[k] = p;
       b1[k] = q;
       a2[k] = r;
       b2[k] = s;
+      hidden += q - p + s - r;
     }
-    Object.assign(this, { a1, b1, a2, b2 });
+    Object.assign(this, { a1, b1, a2, b2, visiblePairs: sq * sk - hidden });
   }
 
   hides(q, k) {
@@ -206,12 +230,6 @@ class MaskVectors {
       }
     }
     return (this.rowSeen = { q, count, runs });
-  }
-
-  visiblePairs() {
-    let hidden = 0; // at most 2^40, so exact
-    for (let k = 0; k < this.sk; k++) hidden += this.b1[k] - this.a1[k] + this.b2[k] - this.a2[k];
-    return this.sq * this.sk - hidden;
   }
 
   intervalRanges(c0, c1) {

@@ -157,7 +157,7 @@ function scaleWords(view, width, height) {
 
 function summaryWords(mask) {
   const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`,
-    share = +((100 * mask.visiblePairs()) / (mask.sq * mask.sk)).toPrecision(3);
+    share = +((100 * mask.visiblePairs) / (mask.sq * mask.sk)).toPrecision(3);
   const keys =
     "Plus and minus zoom, 0 shows all, arrow keys pan a part or move the selected cell, shift and arrow keys always " +
     "move it, W A S D move it by a tile.";
