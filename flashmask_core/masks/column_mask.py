@@ -141,9 +141,9 @@ class ColumnMask:
             vectors, causal, bounds = canonical_vectors(*self.vectors, seqlen_q=self.seqlen_q)
             same = (causal, bounds) == (self.causal, self.bounds) and all(map(torch.equal, vectors, self.vectors))
             self._cache["canonical"] = (
-                self if same else ColumnMask(*vectors, seqlen_q=self.seqlen_q, causal=causal, bounds=bounds)
+                None if same else ColumnMask(*vectors, seqlen_q=self.seqlen_q, causal=causal, bounds=bounds)
             )
-        return self._cache["canonical"]
+        return self._cache["canonical"] or self  # None: this one is canonical
 
     @classmethod
     def from_runs(cls, runs: MaskedRuns) -> "ColumnMask":
@@ -152,7 +152,9 @@ class ColumnMask:
             raise NotRepresentableError.of(runs)
         lts, lte, uts, ute = (torch.from_numpy(v)[None, None] for v in runs.two_a_column())
         vectors, causal, bounds = canonical_vectors(lts, lte, uts, ute, seqlen_q=runs.seqlen_q)
-        return cls(*vectors, seqlen_q=runs.seqlen_q, causal=causal, bounds=bounds)
+        mask = cls(*vectors, seqlen_q=runs.seqlen_q, causal=causal, bounds=bounds)
+        mask._cache["canonical"] = None
+        return mask
 
     @classmethod
     def from_dense(cls, visible) -> "ColumnMask":

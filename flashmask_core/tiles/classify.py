@@ -140,16 +140,7 @@ class TileMap:
         width = columns.stop - columns.start
         starts = np.arange(0, width, block_n)  # of the blocks
         if self.rule == "exact":
-            a1, b1, a2, b2 = (v.numpy() for v in disjoint_runs(*vectors, seqlen_q=sq))
-            alone = (b1 == sq) & (a1 > 0) & (a1 < sq)  # a run down to the last row stands with its likes, second
-            start = np.stack([np.where(alone, sq, a1), np.where(alone, a1, a2)])
-            end = np.stack([np.where(alone, sq, b1), np.where(alone, b1, b2)])
-            hide_from, hide_to, touch_from, touch_to = self._tiles_of(start, start, end, end)
-            enough = np.diff(np.append(starts, width))
-            return (
-                _TileRuns.hiding(hide_from, hide_to, starts, enough, self.shape[2]),
-                _TileRuns.touching(touch_from, touch_to, starts, self.shape[2]),
-            )
+            return self._exact_runs(vectors, starts, np.diff(np.append(starts, width)))
         start, end = (np.stack([v.numpy() for v in pair]) for pair in (vectors[0::2], vectors[1::2]))
         if width == 0:
             bounds = [np.zeros((2, 0), np.int32)] * 4
@@ -160,6 +151,47 @@ class TileMap:
         return (
             _TileRuns.of(block, hide_from.ravel(), hide_to.ravel(), one),
             _TileRuns.of(block, touch_from.ravel(), touch_to.ravel(), one),
+        )
+
+    def _exact_runs(self, vectors, starts, enough) -> "tuple[_TileRuns, _TileRuns]":
+        """The runs of blocks of `enough` columns each that begin at `starts`.
+
+        Each column has up to two. Where those of a block have one common part, which is so nearly everywhere, that part
+        stands for all of them; in the other blocks every column has its own.
+        """
+        sq = self._source.seqlen_q
+        a1, b1, a2, b2 = (v.numpy() for v in disjoint_runs(*vectors, seqlen_q=sq))
+        alone = (b1 == sq) & (a1 > 0) & (a1 < sq)  # a run down to the last row stands with its likes, second
+        start = np.stack([np.where(alone, sq, a1), np.where(alone, a1, a2)])  # [2, columns]
+        end = np.stack([np.where(alone, sq, b1), np.where(alone, b1, b2)])  # a run that is not there is [Sq, Sq)
+        if start.shape[1] == 0:
+            return _TileRuns.of(starts, starts, starts, enough), _TileRuns.of(starts, starts, starts, enough)
+
+        def of_blocks(ufunc, values):
+            return ufunc.reduceat(values, starts, axis=1)
+
+        there = start < end
+        start_min, start_max = of_blocks(np.minimum, start), of_blocks(np.maximum, start)
+        end_min, end_max = of_blocks(np.minimum, end), of_blocks(np.maximum, np.where(there, end, 0))
+        last_start = of_blocks(np.maximum, np.where(there, start, 0))
+        joint = self._tiles_of(start_min, start_max, end_min, end_max)
+        second_from, first_to, last_from, least_to = self._tiles_of(last_start, start_min, end_max, end_min)
+        apart = first_to[0] <= second_from[1]  # no tile is hidden by the first run of a column and another's second
+        meet = (last_from <= least_to).all(0)  # what the runs touch has no gap
+
+        def with_own(simple, which):
+            blocks = np.repeat(np.arange(len(starts)), enough)
+            own = ~simple[blocks]
+            tiles = self._tiles_of(*2 * [start[:, own]], *2 * [end[:, own]])[which]
+            common = [v[:, simple].ravel() for v in joint[which]]
+            return (
+                np.concatenate([np.tile(np.flatnonzero(simple), 2), np.tile(blocks[own], 2)]),
+                *(np.concatenate([v, w.ravel()]) for v, w in zip(common, tiles)),
+            )
+
+        return (
+            _TileRuns.of(*with_own(apart, slice(0, 2)), np.where(apart, 1, enough)),
+            _TileRuns.of(*with_own(meet, slice(2, 4)), np.ones_like(enough)),
         )
 
     def _tiles_of(self, start_min, start_max, end_min, end_max):
@@ -177,9 +209,7 @@ class TileMap:
 class _TileRuns:
     """Half-open runs [start, end) of row tiles, each in one column block; a tile where `enough[block]` overlap is hit.
 
-    block, start and end have one entry a run, enough one a block; all int64. `hiding` and `touching` make them from the
-    runs of single columns, integer arrays [2, columns] that are empty where start >= end. Where the runs of a block
-    have one common part, which is nearly everywhere, that part alone stands for all of them.
+    All arrays are int64: block, start and end have one entry a run, enough one a block.
     """
 
     block: np.ndarray
@@ -191,46 +221,6 @@ class _TileRuns:
     def of(cls, block, start, end, enough) -> "_TileRuns":
         there = start < end
         return cls(*(v[there].astype(np.int64, copy=False) for v in (block, start, end)), enough)
-
-    @classmethod
-    def hiding(cls, start, end, starts, enough, tiles_m: int) -> "_TileRuns":
-        """Tiles that every column of a block hides by one of its two runs; `starts` are the first columns of blocks."""
-        if start.shape[1] == 0:
-            return cls.of(starts, starts, starts, enough)
-        there = start < end
-        joint_start, joint_end = np.maximum.reduceat(start, starts, axis=1), np.minimum.reduceat(end, starts, axis=1)
-        # No tile is hidden by the first run of one column and the second run of another.
-        first_ends = np.maximum.reduceat(np.where(there[0], end[0], 0), starts)
-        second_starts = np.minimum.reduceat(np.where(there[1], start[1], tiles_m), starts)
-        return cls._joined(start, end, starts, joint_start, joint_end, first_ends <= second_starts, enough)
-
-    @classmethod
-    def touching(cls, start, end, starts, tiles_m: int) -> "_TileRuns":
-        """Tiles that some column of a block touches with one of its two runs."""
-        one = np.ones(len(starts), np.int64)
-        if start.shape[1] == 0:
-            return cls.of(starts, starts, starts, one)
-        there = start < end
-        joint_start = np.minimum.reduceat(np.where(there, start, tiles_m), starts, axis=1)
-        joint_end = np.maximum.reduceat(np.where(there, end, 0), starts, axis=1)
-        # The runs that are there meet, so together they leave no gap.
-        last_start = np.maximum.reduceat(np.where(there, start, 0), starts, axis=1)
-        first_end = np.minimum.reduceat(np.where(there, end, tiles_m), starts, axis=1)
-        return cls._joined(start, end, starts, joint_start, joint_end, (last_start <= first_end).all(0), one)
-
-    @classmethod
-    def _joined(cls, start, end, starts, joint_start, joint_end, simple, enough) -> "_TileRuns":
-        """One run for each row of `joint_start` in the blocks that are `simple`, the runs of all columns in the others."""
-        blocks, width = len(starts), start.shape[1]
-        of_column = np.repeat(np.arange(blocks), np.diff(np.append(starts, width)))
-        kept = ~simple[of_column]
-        simple_blocks = np.flatnonzero(simple)
-        return cls.of(
-            np.concatenate([np.tile(simple_blocks, 2), np.tile(of_column[kept], 2)]),
-            np.concatenate([joint_start[:, simple].ravel(), start[:, kept].ravel()]),
-            np.concatenate([joint_end[:, simple].ravel(), end[:, kept].ravel()]),
-            np.where(simple, 1, enough),
-        )
 
     def count(self, tiles_m: int) -> int:
         """How many tiles are hit, by a sweep over the sorted ends of all runs."""

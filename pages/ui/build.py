@@ -87,13 +87,17 @@ def of_screen(screen: Screen) -> Built:
     return built(item.title, screen.seqlen_q, screen.keys, f"file {screen.file}", screen.plane)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Working out the mask …")
 def built(text: str, seqlen_q: int, seqlen_k: int, variant: str = "", plane: tuple[int, int] = (0, 0)) -> Built:
     """The mask of a text; variant "wider" or "narrower" is the nearest one that fits, for a text that does not.
 
     Variant "file <name>" is an uploaded mask, and `text` its title. Raises MaskSyntaxError, NotRepresentableError or
     another ValueError.
     """
+    return _built(text, seqlen_q, seqlen_k, variant, plane)  # the cache takes a default left out for another call
+
+
+@st.cache_resource(max_entries=8, show_spinner="Working out the mask …")
+def _built(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[int, int]) -> Built:
     notes = ()
     if variant.startswith("file "):
         whole = shelf().get(variant[5:]).content

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import flashmask_core as fm
+from flashmask_core.masks.canonical import canonical_vectors
 
 PACKINGS = [(True, 1), (True, 2), (False, 2), (False, 4)]
 
@@ -221,6 +222,18 @@ def test_lengths_of_zero(seqlen_q, seqlen_k):
     assert mask.to_dense().shape == (1, 1, seqlen_q, seqlen_k) and mask.visible_pairs().tolist() == [[0]]
     assert mask.empty_rows().tolist() == [[[True] * seqlen_q]]
     assert mask.equals(mask.canonical())
+
+
+def test_the_canonical_packing_is_packed_already():
+    rng = np.random.default_rng(7)
+    for _ in range(500):
+        seqlen_q, seqlen_k = rng.integers(1, 20, size=2)
+        causal, bounds = [(True, 1), (True, 2), (False, 2), (False, 4)][rng.integers(4)]
+        indices = torch.from_numpy(rng.integers(0, seqlen_q + 1, size=(1, 1, seqlen_k, bounds)))
+        mask = fm.ColumnMask.from_startend_row_indices(indices, causal=causal, seqlen_q=int(seqlen_q)).canonical()
+        vectors, causal, bounds = canonical_vectors(*mask.vectors, seqlen_q=mask.seqlen_q)
+        assert (causal, bounds) == (mask.causal, mask.bounds) and all(map(torch.equal, vectors, mask.vectors))
+    assert (mask := fm.mask("sliding_window(3) | (k < 2)", 9)).canonical() is mask
 
 
 def test_visible_pairs_past_32_bits():
