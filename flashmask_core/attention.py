@@ -35,9 +35,11 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
         causal: without a mask, causal attention aligned bottom-right (True) or none (False).
         softmax_scale: None means D ** -0.5.
         return_lse: also return the log-sum-exp, float32 [B, H, Sq], natural log, -inf for a query that sees nothing.
-        deterministic: ask for bitwise repeatable gradients. The "triton" backend always is.
-        backend: "auto" takes the fastest available; "triton" the portable kernels; "reference" dense torch operations,
-            which is also what "auto" takes on a CPU.
+        deterministic: ask for bitwise repeatable gradients. The "triton" backend always is; "hopper" then takes the
+            portable kernels for its backward (it otherwise adds dq up in whatever order the tiles come).
+        backend: "auto" takes the fastest available; "hopper" the kernels for compute capability 9.0 in fp16 and bf16
+            (the backward above D = 128 is the portable one); "triton" the portable kernels; "reference" dense torch
+            operations, which is also what "auto" takes on a CPU.
 
     Returns:
         out [B, Sq, H, D] in q's dtype, or (out, lse). A query that sees nothing gets out = 0 and no gradient. There is
@@ -64,9 +66,10 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
         out, lse = attention_ref(q, k, v, passes, softmax_scale=scale)
         out = out.to(q.dtype)
     else:
-        from .kernels import portable  # Triton is there on Linux alone; the reference does without
+        from .kernels import operator  # Triton is there on Linux alone; the reference does without
 
-        out, lse = _merge([portable.attend(q, k, v, one, scale) for one in passes])
+        options = dict(hopper=backend == "hopper", deterministic=deterministic)
+        out, lse = _merge([operator.attend(q, k, v, one, scale, **options) for one in passes])
     return (out, lse) if return_lse else out
 
 
@@ -83,12 +86,20 @@ def available_backends() -> list[dict]:
     except ImportError as error:
         triton_reason = f"Triton cannot be imported: {error}"
     rows = (
-        ("hopper", "this version has no Hopper kernels; the portable Triton kernels run on Hopper too"),
+        ("hopper", _hopper_reason(triton_reason)),
         ("triton", triton_reason),
         ("reference", None),
     )
     return [dict(name=name, available=reason is None, reason=reason or "") for name, reason in rows]
 
+def _hopper_reason(triton_reason: str | None) -> str | None:
+    if triton_reason is not None:
+        return triton_reason
+    if not torch.cuda.is_available():
+        return "the interpreter runs the portable kernels alone"
+    if torch.cuda.get_device_capability() != (9, 0):
+        return f"wanted compute capability 9.0 (H100, H200), got {torch.cuda.get_device_capability()}"
+    return None
 
 
 def _check_tensors(q, k, v) -> None:
@@ -197,10 +208,16 @@ _kept_plain_mask = functools.lru_cache(maxsize=16)(_build_plain_mask)
 def _choose_backend(backend: str, q) -> str:
     if backend not in ("auto", *BACKENDS):
         raise ValueError(f"backend: wanted one of auto, {', '.join(BACKENDS)}, got {backend!r}")
+    hopper_runs = q.is_cuda and torch.cuda.get_device_capability(q.device) == (9, 0)
     if backend == "auto":
-        return "triton" if q.is_cuda else "reference"
+        if not q.is_cuda:
+            return "reference"
+        return "hopper" if hopper_runs and q.dtype != torch.float32 else "triton"
     if backend == "hopper":
-        raise ValueError(f"backend: {_reason('hopper')}")
+        if not hopper_runs:
+            raise ValueError(f"backend: hopper cannot run on {q.device}: {_reason('hopper') or 'q is not on the GPU'}")
+        if q.dtype == torch.float32:
+            raise TypeError("q: the hopper backend wants float16 or bfloat16, got torch.float32; backend='triton' takes it")
     if backend == "triton" and not q.is_cuda:
         from .kernels import launch
 

@@ -61,13 +61,14 @@ class Provider:
 
 def _flashmask(backend: str | None, case: BenchCase, mask: ColumnMask) -> Prepared:
     from ..attention import flashmask_attention
-    from ..kernels import portable
+    from ..kernels import operator
 
     backend = backend or next(name for name, reason in _our_backends().items() if reason is None)
 
     def build_mask():
         anew = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
-        return portable.prepare(anew, case.head_dim, dtype, "backward" in case.passes)
+        engine = operator.choose_engine(case.head_dim, hopper=backend == "hopper", deterministic=False)
+        return operator.prepare(anew, case.head_dim, dtype, "backward" in case.passes, engine)
 
     dtype = getattr(torch, case.dtype)
     metadata = {x.data_ptr(): x.nbytes for tensors in build_mask() for x in tensors}

@@ -39,20 +39,25 @@ def describable(x: torch.Tensor) -> torch.Tensor:
     return padded
 
 
-def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
-    """Descriptor of x [B, S, H, D] seen as [B, H, S, D], for tiles of `rows` tokens of one head."""
+def heads_first(x: torch.Tensor) -> tuple[torch.Tensor, list[int], list[int]]:
+    """(x, shape, strides) of x [B, S, H, D] seen as [B, H, S, D], as a descriptor wants them."""
     b, s, h, d = x.shape
     unit = _ALIGNMENT // x.element_size()
     # A dimension of size 1 may carry any stride; a descriptor still wants a valid one.
     strides = [st if size > 1 else unit for size, st in ((b, x.stride(0)), (h, x.stride(2)), (s, x.stride(1)))]
-    return TensorDescriptor(x, [b, h, s, d], [*strides, 1], [1, 1, rows, head])
+    return x, [b, h, s, d], [*strides, 1]
+
+
+def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
+    """Descriptor of x [B, S, H, D] seen as [B, H, S, D], for tiles of `rows` tokens of one head."""
+    return TensorDescriptor(*heads_first(x), [1, 1, rows, head])
 
 
 def _new_output(like: torch.Tensor, heads: int, seqlen: int, head_dim: int) -> torch.Tensor:
     return torch.empty(like.shape[0], seqlen, heads, head_dim, dtype=like.dtype, device=like.device)
 
 
-def _heads_per_section(batch: int, heads: int, heads_per_pair: int, length: int, like: torch.Tensor) -> int:
+def heads_per_section(batch: int, heads: int, heads_per_pair: int, length: int, like: torch.Tensor) -> int:
     """How many of the heads a section holds so that the tensor pairs they walk along fit the L2 cache.
 
     A pair (K and V, or Q and dO) is `length` tokens of the head dim and dtype of `like`, for `heads_per_pair` heads.
@@ -95,7 +100,7 @@ def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, sca
         _describe(out, block_m, head), lse,
         scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
         seqlen_q=seqlen_q, offset=seqlen_k - seqlen_q, num_tiles=num_tiles,
-        heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
+        heads_per_section=heads_per_section(batch, heads, group, seqlen_k, k),
         **_mask_args(vectors, tiles, causal, bounds), **_block_args(config, head_dim),
     )  # fmt: skip
     return out, lse
@@ -108,14 +113,15 @@ def backward(dout, dlse, q, k, v, out, lse, vectors, row_tiles: TileRuns, col_ti
     `row_tiles` and `col_tiles` are the runs in the blocks of the dq and the dkdv configuration.
     """
     q, k, v, out, dout = (describable(x) for x in (q, k, v, out, dout))
-    delta, lse_log2 = _delta(dout, dlse, out, lse)
+    delta, lse_log2 = delta_and_lse(dout, dlse, out, lse)
     shared = dict(q=q, k=k, v=v, dout=dout, lse_log2=lse_log2, delta=delta, scale=scale)
     dk, dv = _dkdv(**shared, mask=_mask_args(vectors, col_tiles, causal, bounds), config=configs.dkdv)
     dq = _dq(**shared, mask=_mask_args(vectors, row_tiles, causal, bounds), config=configs.dq)
     return dq, dk, dv
 
 
-def _delta(dout, dlse, out, lse):
+def delta_and_lse(dout, dlse, out, lse):
+    """(delta, lse in log2 units), float32 [B, H, Sq up to a multiple of PADDING], for the backward kernels."""
     batch, seqlen_q, heads, head_dim = out.shape
     rows, head = 64, head_block(head_dim)
     row_pitch = seqlen_q + -seqlen_q % PADDING
@@ -142,7 +148,7 @@ def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=heads // kv_heads,
         offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,
-        heads_per_section=_heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
+        heads_per_section=heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
         **mask, **_block_args(config, head_dim),
     )  # fmt: skip
     return dk, dv
@@ -160,7 +166,7 @@ def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
         offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,
-        heads_per_section=_heads_per_section(batch, heads, group, seqlen_k, k),
+        heads_per_section=heads_per_section(batch, heads, group, seqlen_k, k),
         **mask, **_block_args(config, head_dim),
     )  # fmt: skip
     return dq

@@ -240,7 +240,7 @@ def test_bytes_a_token(table, most, seqlen):
     268 bytes a line, so what counts is the smallest block: 64 tokens on Hopper, 16 on small GPUs at head dim 256.
     """
     from flashmask_core.kernels.configs import all_configs
-    from flashmask_core.kernels.portable import _tile_runs_op
+    from flashmask_core.kernels.operator import _tile_runs_op
 
     vectors = [torch.empty(1, 2, seqlen, dtype=torch.int32, device="meta") for _ in range(4)]
     for packings in all_configs()[table].values():
@@ -254,7 +254,7 @@ def test_bytes_a_token(table, most, seqlen):
 
 @DIRECTIONS
 def test_fake_operator_has_the_shapes_of_the_real_one(column_lines, device):
-    from flashmask_core.kernels.portable import _tile_runs_op
+    from flashmask_core.kernels.operator import _tile_runs_op
 
     vectors = padded_vectors(random_mask("four", 1, 2, 70, 130, device).vectors, causal=False, bounds=4)
     arguments = (70, 130, False, 4, 32, 64, column_lines)

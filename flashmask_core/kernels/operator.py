@@ -1,7 +1,10 @@
-"""The portable kernels as registered operators: metadata kept with its mask, fake kernels, the gradient.
+"""The kernels as registered operators: metadata kept with its mask, fake kernels, the gradient.
 
 `torch.compile(fullgraph=True)` sees three opaque operators (flashmask::tile_runs, flashmask::forward and
 flashmask::backward) and plain tensor operations between them; nothing reads a tensor on the host.
+
+An *engine* says whose kernels run: "triton" (portable), "hopper", or "hopper_exact", which is the Hopper forward with
+the portable, bitwise repeatable backward.
 """
 
 from __future__ import annotations
@@ -15,38 +18,60 @@ from . import launch
 from .configs import kernel_configs
 
 
-def attend(q, k, v, mask: ColumnMask, scale: float) -> tuple[Tensor, Tensor]:
+def attend(q, k, v, mask: ColumnMask, scale: float, *, hopper: bool = False, deterministic: bool = False):
     """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of checked arguments, differentiable."""
     if scale < 0:  # the running maximum wants a positive scale
-        return attend(-q, k, v, mask, -scale)
+        return attend(-q, k, v, mask, -scale, hopper=hopper, deterministic=deterministic)
     needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    vectors, plan = prepare(mask, q.shape[3], q.dtype, needs_grad)
+    engine = choose_engine(q.shape[3], hopper=hopper, deterministic=deterministic)
+    vectors, plan = prepare(mask, q.shape[3], q.dtype, needs_grad, engine)
     # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.
-    return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30)
+    return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30, engine)
 
 
-def prepare(mask: ColumnMask, head_dim: int, dtype: torch.dtype, needs_grad: bool) -> tuple[list[Tensor], list[Tensor]]:
+def choose_engine(head_dim: int, *, hopper: bool, deterministic: bool) -> str:
+    if not hopper:
+        return "triton"
+    from . import hopper_launch
+
+    return "hopper_exact" if deterministic or head_dim > hopper_launch.LARGEST_BACKWARD_HEAD else "hopper"
+
+
+def prepare(mask: ColumnMask, head_dim: int, dtype: torch.dtype, needs_grad: bool,
+            engine: str = "triton") -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
     """What the kernels read of a mask: (padded vectors, tensors of TileRuns for forward and, if needed, backward).
 
-    Built on the mask's device on first use and kept with the mask, for every layer and step that shares it.
+    Built on the mask's device on first use and kept with the mask, for every layer and step that shares it. The Hopper
+    kernels want the vectors behind one another: that tensor is the fifth.
     """
-    configs = kernel_configs(head_dim, dtype, mask.device, causal=mask.causal, bounds=mask.bounds)
-    pad = lambda: padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)  # noqa: E731
-    vectors = _kept(mask, "padded", pad)
-    plan = [*_runs(mask, vectors, configs.forward, False)]
+    causal, bounds = mask.causal, mask.bounds
+    vectors = _kept(mask, "padded", lambda: padded_vectors(mask.vectors, causal=causal, bounds=bounds))
+    configs = kernel_configs(head_dim, dtype, mask.device, causal=causal, bounds=bounds)
+    forward, backward = _blocks(configs.forward), [(_blocks(configs.dkdv), True), (_blocks(configs.dq), False)]
+    if engine != "triton":
+        from . import hopper_launch
+
+        pack = lambda: [hopper_launch.packed_vectors(vectors, causal=causal, bounds=bounds)]  # noqa: E731
+        vectors = [*vectors, *_kept(mask, "packed", pack)]
+        forward = hopper_launch.forward_blocks(head_dim)
+        if engine == "hopper":
+            backward = [(hopper_launch.backward_blocks(head_dim), True)]
+    plan = [*_runs(mask, vectors, forward, False)]
     if needs_grad:
-        plan += [*_runs(mask, vectors, configs.dkdv, True), *_runs(mask, vectors, configs.dq, False)]
+        for blocks, column_lines in backward:
+            plan += _runs(mask, vectors, blocks, column_lines)
     return vectors, plan
 
 
-def _runs(mask: ColumnMask, vectors, config, column_lines: bool) -> list[Tensor]:
-    return _kept(
-        mask,
-        (config.block_m, config.block_n, column_lines),
-        lambda: _tile_runs_op(
-            vectors, mask.seqlen_q, mask.seqlen_k, mask.causal, mask.bounds, config.block_m, config.block_n, column_lines
-        ),
+def _blocks(config) -> tuple[int, int]:
+    return config.block_m, config.block_n
+
+
+def _runs(mask: ColumnMask, vectors, blocks: tuple[int, int], column_lines: bool) -> list[Tensor]:
+    build = lambda: _tile_runs_op(  # noqa: E731
+        vectors[:4], mask.seqlen_q, mask.seqlen_k, mask.causal, mask.bounds, *blocks, column_lines
     )
+    return _kept(mask, (*blocks, column_lines), build)
 
 
 def _kept(mask: ColumnMask, key, build) -> list[Tensor]:
@@ -82,23 +107,26 @@ def _(vectors, seqlen_q, seqlen_k, causal, bounds, block_m, block_n, column_line
 
 @torch.library.custom_op("flashmask::forward", mutates_args=())
 def _forward_op(q: Tensor, k: Tensor, v: Tensor, vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
-                scale: float) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """plan: the tensors of TileRuns for forward and, where a gradient is wanted, for dkdv and dq behind them."""
+                scale: float, engine: str) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for the forward and, where a gradient is wanted, for the backward behind them."""
     batch, seqlen_q, heads, head_dim = q.shape
     if q.numel() == 0 or k.numel() == 0:
         lse = torch.full((batch, heads, seqlen_q), float("-inf"), dtype=torch.float32, device=q.device)
         return torch.zeros_like(q, memory_format=torch.contiguous_format), lse
-    configs = kernel_configs(head_dim, q.dtype, q.device, causal=causal, bounds=bounds)
+    tiles, mask = TileRuns(*plan[:3]), dict(causal=causal, bounds=bounds, scale=scale)
     with _on_device(q):
-        out, lse = launch.forward(
-            q, k, v, vectors, TileRuns(*plan[:3]), causal=causal, bounds=bounds, scale=scale,
-            config=configs.forward,
-        )  # fmt: skip
+        if engine == "triton":
+            configs = kernel_configs(head_dim, q.dtype, q.device, causal=causal, bounds=bounds)
+            out, lse = launch.forward(q, k, v, vectors, tiles, **mask, config=configs.forward)
+        else:
+            from . import hopper_launch
+
+            out, lse = hopper_launch.forward(q, k, v, vectors[4], tiles, **mask)
     return _cut(out, head_dim), lse
 
 
 @_forward_op.register_fake
-def _(q, k, v, vectors, plan, causal, bounds, scale):
+def _(q, k, v, vectors, plan, causal, bounds, scale, engine):
     batch, seqlen_q, heads, head_dim = q.shape
     return q.new_empty(batch, seqlen_q, heads, head_dim), q.new_empty(batch, heads, seqlen_q, dtype=torch.float32)
 
@@ -106,38 +134,45 @@ def _(q, k, v, vectors, plan, causal, bounds, scale):
 @torch.library.custom_op("flashmask::backward", mutates_args=())
 def _backward_op(dout: Tensor, dlse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
                  vectors: list[Tensor], plan: list[Tensor], causal: bool, bounds: int,
-                 scale: float) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """plan: the tensors of TileRuns for dkdv and for dq."""
+                 scale: float, engine: str) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """plan: the tensors of TileRuns for dkdv and, but for the Hopper backward, for dq."""
     if q.numel() == 0 or k.numel() == 0:
         return tuple(torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-    configs = kernel_configs(q.shape[3], q.dtype, q.device, causal=causal, bounds=bounds)
+    mask = dict(causal=causal, bounds=bounds, scale=scale)
     with _on_device(q):
-        grads = launch.backward(
-            dout, dlse, q, k, v, out, lse, vectors, TileRuns(*plan[3:]), TileRuns(*plan[:3]), causal=causal,
-            bounds=bounds, scale=scale, configs=configs,
-        )  # fmt: skip
+        if engine == "hopper":
+            from . import hopper_launch
+
+            grads = hopper_launch.backward(dout, dlse, q, k, v, out, lse, vectors[4], TileRuns(*plan), **mask)
+        else:
+            configs = kernel_configs(q.shape[3], q.dtype, q.device, causal=causal, bounds=bounds)
+            row_tiles, col_tiles = TileRuns(*plan[3:]), TileRuns(*plan[:3])
+            grads = launch.backward(
+                dout, dlse, q, k, v, out, lse, vectors[:4], row_tiles, col_tiles, **mask, configs=configs
+            )
     return tuple(_cut(grad, q.shape[3]) for grad in grads)
 
 
 @_backward_op.register_fake
-def _(dout, dlse, q, k, v, out, lse, vectors, plan, causal, bounds, scale):
+def _(dout, dlse, q, k, v, out, lse, vectors, plan, causal, bounds, scale, engine):
     return tuple(x.new_empty(x.shape) for x in (q, k, v))
 
 
 def _save_for_backward(ctx, inputs, output):
-    q, k, v, vectors, plan, ctx.causal, ctx.bounds, ctx.scale = inputs
-    ctx.num_plan = len(plan)
+    q, k, v, vectors, plan, ctx.causal, ctx.bounds, ctx.scale, ctx.engine = inputs
+    ctx.num_vectors, ctx.num_plan = len(vectors), len(plan)
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, *output, *vectors, *plan[3:])
 
 
 def _gradient(ctx, dout, dlse):
-    nothing = ([None] * 4, [None] * ctx.num_plan, None, None, None)
+    nothing = ([None] * ctx.num_vectors, [None] * ctx.num_plan, None, None, None, None)
     if dout is None and dlse is None:
         return None, None, None, *nothing
     q, k, v, out, lse, *rest = ctx.saved_tensors
+    vectors, plan = rest[: ctx.num_vectors], rest[ctx.num_vectors :]
     dout = torch.zeros_like(out) if dout is None else dout
-    grads = _backward_op(dout, dlse, q, k, v, out, lse, rest[:4], rest[4:], ctx.causal, ctx.bounds, ctx.scale)
+    grads = _backward_op(dout, dlse, q, k, v, out, lse, vectors, plan, ctx.causal, ctx.bounds, ctx.scale, ctx.engine)
     return *grads, *nothing
 
 

@@ -1,0 +1,326 @@
+"""Backward kernel for Hopper: dK and dV of a column tile stay in registers, dQ is added up in memory.
+
+One program stays on a multiprocessor and takes tiles of 128 keys from a shared counter. Its warps have three roles:
+
+    producer     one warp: copies K and V of the tile once, then Q, lse and dO, delta of one row tile after the other
+    consumer 0   four warps: the first 64 keys       consumer 1   four warps: the 64 keys behind them
+
+A consumer keeps dK and dV of its 64 keys and works on transposed tiles (keys down, queries across). With
+P = exp2(scale S - lse) and dS = P * (dP - delta), a step on row tile i is
+
+    S^T = K Q^T   (issued a step ahead)      P^T = exp2(...)             runs under dP^T
+    dP^T = V dO^T                            dS^T = P^T * (dP^T - delta) runs under dV
+    dV += P^T dO                             dS^T goes to shared memory, where both consumers' halves meet
+    dQ = dS K, dK += dS^T Q, then S^T of step i + 1, under which dQ leaves: through shared memory, by an asynchronous
+    copy that adds it to the float32 accumulator in global memory (each consumer half of the head dim)
+
+Shared memory is what the kernel is short of: its products read 6 of 8 operands from it. Hence one barrier of the two
+consumers a step (dS is double buffered) and the rotated rows of dQ, see `rotate_rows`.
+
+With grouped heads the row tiles of all query heads that share the key head are one long list of steps. PARTIAL tiles
+come first for each head; a column tile without any tile tests row tile 0, which hides everything.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from .hopper_common import (
+    Ring,
+    aggregate,
+    first_tile,
+    hide,
+    mask_plane,
+    new_ring,
+    next_tile,
+    owned_tile,
+    read_one,
+    read_slot,
+    sync_named,
+    tma_reduce_add,
+    write_slot,
+)
+
+COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
+DS_READY: gl.constexpr = gl.constexpr(9)  # named barriers of the two consumers
+DS_FREE: gl.constexpr = gl.constexpr(10)
+STAGING_FREE: gl.constexpr = gl.constexpr(11)
+
+
+@aggregate
+class Buffers:
+    """Shared memory of a program and the rings over it."""
+
+    k: gl.shared_memory_descriptor  # [2 * COLS, HEAD]
+    v: gl.shared_memory_descriptor
+    q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
+    dout: gl.shared_memory_descriptor
+    lse: gl.shared_memory_descriptor  # float32 [stages, 1, BLOCK_M], log2 units, +inf for a query that sees nothing
+    delta: gl.shared_memory_descriptor
+    ds: gl.shared_memory_descriptor  # [2, 2 * COLS, BLOCK_M]
+    dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, HEAD // 2], one a consumer
+    steps: gl.shared_memory_descriptor  # int32 [stages, 8]: PARTIAL or not, first row, row of dQ, mask plane
+    slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
+    tile_ring: Ring
+    kv_ring: Ring
+    q_ring: Ring
+    dout_ring: Ring
+
+    @gluon.constexpr_function
+    def __init__(self, k, v, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, kv_ring, q_ring, dout_ring):
+        self.k = k
+        self.v = v
+        self.q = q
+        self.dout = dout
+        self.lse = lse
+        self.delta = delta
+        self.ds = ds
+        self.dq = dq
+        self.steps = steps
+        self.slots = slots
+        self.tile_ring = tile_ring
+        self.kv_ring = kv_ring
+        self.q_ring = q_ring
+        self.dout_ring = dout_ring
+
+
+@gluon.jit
+def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
+    """Rows r2 r1 r0 of every eight as r1 r0 r2: stored in this order into the swizzled buffer, float32 accumulators
+    meet no bank conflict. It renames registers only; `convert_dq_kernel` reads the rows back in order."""
+    return x.reshape([ROWS // 8, 2, 4, COLUMNS]).permute([0, 2, 1, 3]).reshape([ROWS, COLUMNS])
+
+
+@gluon.jit
+def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset, WHO: gl.constexpr,
+          CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    """s = S^T(i) [COLS, BLOCK_M] is there; returns S^T(i + 1), without meaning where there is no further step."""
+    ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
+    DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+    DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
+    A: gl.constexpr = gl.DotOperandLayout(0, DK, 2)
+    HALF: gl.constexpr = HEAD // 2
+    DEPTH: gl.constexpr = mem.q_ring.depth
+    stage = i % DEPTH
+    step = mem.steps.index(stage)
+    partial = read_one(step, 0)
+    zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
+    mem.dout_ring.wait_full(i)
+    dout = mem.dout.index(stage)
+    dp = warpgroup_mma(mem.v.slice(WHO * COLS, COLS), dout.permute((1, 0)), zero, use_acc=False, is_async=True)
+    p = gl.exp2(s * scale_log2 - mem.lse.index(stage).load(ST))
+    if partial != 0:
+        rows = read_one(step, 1) + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(0, ST))
+        at = vectors + read_one(step, 3) * pitch
+        p = hide(p, 0.0, rows, cols, gl.load(at + cols), at, stride, offset, CAUSAL, BOUNDS, 0)
+    p_dv = gl.convert_layout(p.to(mem.q.dtype), A)
+    dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
+    dp = warpgroup_mma_wait(1, deps=[dp])
+    ds = (p * (dp - mem.delta.index(stage).load(ST))).to(mem.q.dtype)
+    ds_shared = mem.ds.index(i % 2)
+    ds_shared.slice(WHO * COLS, COLS).store(ds)
+    fence_async_shared()
+    ds_dk = gl.convert_layout(ds, A)
+    sync_named(DS_READY)
+    k_half = mem.k.slice(WHO * HALF, HALF, dim=1)
+    q = mem.q.index(stage)
+    dq_zero = gl.zeros([BLOCK_M, HALF], gl.float32, DQ)
+    dq = warpgroup_mma(ds_shared.permute((1, 0)), k_half, dq_zero, use_acc=False, is_async=True)
+    dk = warpgroup_mma(ds_dk, q, dk, is_async=True)
+    dv, p_dv = warpgroup_mma_wait(2, deps=[dv, p_dv])
+    mem.dout_ring.release(i)
+    mem.q_ring.wait_full(i + 1, pred=more)
+    q_next = mem.q.index((i + 1) % DEPTH)
+    s = warpgroup_mma(mem.k.slice(WHO * COLS, COLS), q_next.permute((1, 0)), zero, use_acc=False, is_async=True)
+    dq = warpgroup_mma_wait(2, deps=[dq])
+    tma.store_wait(0)
+    mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
+    fence_async_shared()
+    tma_reduce_add(dq_desc, [read_one(step, 2), WHO * HALF], mem.dq.index(WHO))
+    dk, ds_dk = warpgroup_mma_wait(1, deps=[dk, ds_dk])
+    mem.q_ring.release(i)
+    s = warpgroup_mma_wait(0, deps=[s])
+    return s, dk, dv
+
+
+@gluon.jit
+def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
+              CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
+    DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+    start = 0  # row tiles taken before this column tile
+    j = 0
+    mem.tile_ring.wait_full(0)
+    _, _, col_tile, num_steps, _ = read_slot(mem.slots.index(0))
+    while col_tile >= 0:
+        dk = gl.zeros([COLS, HEAD], gl.float32, DK)
+        dv = gl.zeros([COLS, HEAD], gl.float32, DK)
+        cols = col_tile * (2 * COLS) + WHO * COLS + gl.arange(0, COLS, layout=gl.SliceLayout(1, ST))
+        tma.store_wait(0)
+        sync_named(STAGING_FREE)  # both consumers' dK and dV of the tile before have left the shared memory
+        mem.kv_ring.wait_full(j)
+        mem.q_ring.wait_full(start)
+        q = mem.q.index(start % mem.q_ring.depth)
+        zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
+        s = warpgroup_mma(mem.k.slice(WHO * COLS, COLS), q.permute((1, 0)), zero, use_acc=False, is_async=True)
+        s = warpgroup_mma_wait(0, deps=[s])
+        for i in range(0, num_steps):
+            s, dk, dv = _step(
+                start + i, i + 1 < num_steps, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset,
+                WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
+            )  # fmt: skip
+        mem.kv_ring.release(j)
+        tma.store_wait(0)
+        sync_named(DS_FREE)  # the other consumer has read dS for the last time
+        if HEAD == 128:
+            SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+            dk_shared = mem.dq.index(WHO)._reinterpret(mem.q.dtype, [COLS, HEAD], SHARED)
+            dv_shared = mem.ds.index(WHO)._reinterpret(mem.q.dtype, [COLS, HEAD], SHARED)
+        else:
+            dk_shared = mem.ds.index(WHO).slice(COLS, COLS).slice(0, HEAD, dim=1)
+            dv_shared = mem.ds.index(WHO).slice(0, COLS).slice(0, HEAD, dim=1)
+        dk_shared.store((dk * scale).to(mem.q.dtype))
+        dv_shared.store(dv.to(mem.q.dtype))
+        fence_async_shared()
+        b, hk, col_tile, _, _ = read_slot(mem.slots.index(j % 2))
+        tma.async_copy_shared_to_global(dk_desc, [b, hk, col_tile * (2 * COLS) + WHO * COLS, 0], dk_shared)
+        tma.async_copy_shared_to_global(dv_desc, [b, hk, col_tile * (2 * COLS) + WHO * COLS, 0], dv_shared)
+        mem.tile_ring.release(j)
+        start += num_steps
+        j += 1
+        mem.tile_ring.wait_full(j)
+        _, _, col_tile, num_steps, _ = read_slot(mem.slots.index(j % 2))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _load_q(i, mem, b, h, bh, partial, row_tile, plane, q_desc, lse_desc, row_pitch,
+            HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    stage = i % mem.q_ring.depth
+    row = row_tile * BLOCK_M
+    mem.q_ring.wait_empty(i)
+    write_slot(mem.steps.index(stage), partial, row, bh * row_pitch + row, plane, 0)
+    full = mem.q_ring.full.index(stage)
+    mbarrier.expect(full, BLOCK_M * HEAD * 2 + BLOCK_M * 4)
+    tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage))
+    tma.async_copy_global_to_shared(lse_desc, [bh, row], full, mem.lse.index(stage))
+
+
+@gluon.jit
+def _load_dout(i, mem, b, h, bh, row_tile, dout_desc, delta_desc, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+    stage = i % mem.dout_ring.depth
+    row = row_tile * BLOCK_M
+    mem.dout_ring.wait_empty(i)
+    full = mem.dout_ring.full.index(stage)
+    mbarrier.expect(full, BLOCK_M * HEAD * 2 + BLOCK_M * 4)
+    tma.async_copy_global_to_shared(dout_desc, [b, h, row, 0], full, mem.dout.index(stage))
+    tma.async_copy_global_to_shared(delta_desc, [bh, row], full, mem.delta.index(stage))
+
+
+@gluon.jit
+def _producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter, total,
+              num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
+              MAX_RUNS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    """`total` = batch x key heads."""
+    i = 0
+    j = 0
+    t = gl.program_id(0)
+    while t < total * num_tiles:
+        b, hk, first_plane, col_tile = owned_tile(
+            t, order, total, num_heads // group, group, num_tiles, mask_batch, mask_heads, heads_per_section
+        )
+        t = gl.atomic_add(counter, 1, sem="relaxed") + gl.num_programs(0)
+        num_steps = 0
+        for h in range(hk * group, hk * group + group):
+            line = mask_plane(b, h, num_heads, mask_batch, mask_heads) * num_tiles + col_tile
+            num_steps += gl.load(counts + 2 * line) + gl.load(counts + 2 * line + 1)
+        nothing = num_steps == 0
+        mem.tile_ring.wait_empty(j)
+        write_slot(mem.slots.index(j % 2), b, hk, col_tile, gl.maximum(num_steps, 1), 0)
+        mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
+        began = i
+        for h in range(hk * group, hk * group + group):
+            bh = b * num_heads + h
+            plane = mask_plane(b, h, num_heads, mask_batch, mask_heads)
+            line = plane * num_tiles + col_tile
+            num_partial = gl.load(counts + 2 * line)
+            num_all = num_partial + gl.load(counts + 2 * line + 1)
+            if nothing:  # the first query head of the group takes the one step that hides everything
+                num_partial = (h == hk * group).to(gl.int32)
+                num_all = num_partial
+            run, tile, end = first_tile(runs, line, MAX_RUNS)
+            for step in range(0, num_all):
+                partial = (step < num_partial).to(gl.int32)
+                _load_q(i, mem, b, h, bh, partial, tile, plane, q_desc, lse_desc, row_pitch, HEAD, BLOCK_M)
+                if i == began:
+                    mem.kv_ring.wait_empty(j)
+                    full = mem.kv_ring.full.index(0)
+                    mbarrier.expect(full, 2 * (2 * COLS) * HEAD * 2)
+                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.k)
+                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.v)
+                _load_dout(i, mem, b, h, bh, tile, dout_desc, delta_desc, HEAD, BLOCK_M)
+                run, tile, end = next_tile(runs, run, tile, end)
+                i += 1
+        j += 1
+    mem.tile_ring.wait_empty(j)
+    write_slot(mem.slots.index(j % 2), 0, 0, -1, 0, 0)
+    mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
+
+
+@gluon.jit(
+    do_not_specialize=[
+        "total", "num_heads", "group", "mask_batch", "mask_heads", "offset", "num_tiles", "heads_per_section",
+    ]
+)  # fmt: skip
+def backward_kernel(
+    q_desc, k_desc, v_desc, dout_desc, dk_desc, dv_desc,  # [B, H or Hk, S, D]
+    dq_desc,  # float32 [B * H * row_pitch, HEAD], zero; rows in the order of `rotate_rows`, without the scale
+    lse_desc, delta_desc,  # float32 [B * H, row_pitch]
+    vectors,  # int32 [vectors in use, planes, pitch], see packed_vectors
+    runs, counts, order,  # TileRuns of the column tiles
+    counter,  # int32 [1], zero
+    scale, scale_log2, total, num_heads, group, mask_batch, mask_heads, offset, stride, pitch, row_pitch, num_tiles,
+    heads_per_section,
+    CAUSAL: gl.constexpr,
+    BOUNDS: gl.constexpr,
+    MAX_RUNS: gl.constexpr,
+    HEAD: gl.constexpr,
+    BLOCK_M: gl.constexpr,
+    STAGES: gl.constexpr,
+):  # fmt: skip
+    """A column tile is 2 x COLS keys of one key head."""
+    SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+    PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    mem = Buffers(
+        gl.allocate_shared_memory(k_desc.dtype, [2 * COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(v_desc.dtype, [2 * COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(dout_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], lse_desc.layout),
+        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], delta_desc.layout),
+        gl.allocate_shared_memory(q_desc.dtype, [2, 2 * COLS, BLOCK_M], SHARED),
+        gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, HEAD // 2], dq_desc.layout),
+        gl.allocate_shared_memory(gl.int32, [STAGES, 8], PLAIN),
+        gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
+        new_ring(2, 2), new_ring(1, 2), new_ring(STAGES, 2), new_ring(STAGES, 2),
+    )  # fmt: skip
+    fence_async_shared()
+    gl.warp_specialize(
+        [
+            (_consumer, (0, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
+                         CAUSAL, BOUNDS, HEAD, BLOCK_M)),
+            (_consumer, (1, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
+                         CAUSAL, BOUNDS, HEAD, BLOCK_M)),
+            (_producer, (mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter,
+                         total, num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
+                         MAX_RUNS, HEAD, BLOCK_M)),
+        ],
+        [4, 1],
+        [240, 24],
+    )  # fmt: skip

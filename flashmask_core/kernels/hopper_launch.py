@@ -1,0 +1,159 @@
+"""Launchers of the Hopper kernels: tensors of the public layout in, tensors of the public layout out.
+
+D 64 to 256 in fp16 and bf16; a head dim below the kernel's is filled with zeros by the copies. The backward kernel adds
+dQ up in float32, in whatever order the programs come, so dQ is not bitwise repeatable (dK and dV are); a caller who
+needs that, or a head dim above 128, takes the portable backward kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+from ..tiles.tile_runs import MAX_RUNS, TileRuns
+from . import launch
+from .hopper_backward import backward_kernel
+from .hopper_forward import forward_kernel
+from .launch import LOG2E, describable
+
+CAPABILITY = (9, 0)
+COLUMNS = 128  # keys of a tile of the backward, rows of a tile of the forward
+LARGEST_BACKWARD_HEAD = 128
+
+
+@dataclass(frozen=True)
+class ForwardConfig:
+    block_n: int
+    q_stages: int
+    kv_stages: int
+    keep_q: bool
+    block_m: int = 128
+
+
+_FORWARD = {
+    64: ForwardConfig(128, 2, 2, True),
+    128: ForwardConfig(128, 2, 2, True),
+    256: ForwardConfig(64, 1, 2, False),  # 192 KB; a second Q does not fit
+}
+_BACKWARD_ROWS = {64: 128, 128: 64}
+
+
+def head_block(head_dim: int) -> int:
+    """The head dim the kernels work with."""
+    return max(64, triton.next_power_of_2(head_dim))
+
+
+def forward_blocks(head_dim: int) -> tuple[int, int]:
+    """(rows, columns) of the forward's tiles."""
+    config = _FORWARD[head_block(head_dim)]
+    return config.block_m, config.block_n
+
+
+def backward_blocks(head_dim: int) -> tuple[int, int]:
+    """(rows, columns) of the backward's tiles."""
+    return _BACKWARD_ROWS[head_block(head_dim)], COLUMNS
+
+
+def packed_vectors(vectors, *, causal: bool, bounds: int) -> torch.Tensor:
+    """The vectors that the packing reads, behind one another: int32 [1, 2 or 4, B, Hm, pitch]."""
+    lts, lte, uts, ute = vectors
+    used = {(True, 1): [lts], (True, 2): [lts, lte], (False, 2): [lts, ute], (False, 4): [lts, lte, uts, ute]}
+    return torch.stack(used[causal, bounds])
+
+
+def forward(q, k, v, packed, tiles: TileRuns, *, causal: bool, bounds: int, scale: float):
+    """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of q [B, Sq, H, D], k and v [B, Sk, Hk, D]; no length is 0."""
+    q, k, v = describable(q), describable(k), describable(v)
+    batch, seqlen_q, heads, head_dim = q.shape
+    seqlen_k, group = k.shape[1], heads // k.shape[2]
+    head = head_block(head_dim)
+    config = _FORWARD[head]
+    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
+    num_tiles = triton.cdiv(seqlen_q, config.block_m)
+    forward_kernel[(_workers(q.device, batch * heads * num_tiles),)](
+        _describe(q, 64, head), _describe(k, config.block_n, head), _describe(v, config.block_n, head),
+        _describe(out, 64, head), lse,
+        scale_log2=scale * LOG2E, total=batch * heads, num_heads=heads, group=group, seqlen_q=seqlen_q,
+        offset=seqlen_k - seqlen_q, num_tiles=num_tiles,
+        heads_per_section=launch.heads_per_section(batch, heads, group, seqlen_k, k),
+        **_mask_args(packed, tiles, causal, bounds),
+        HEAD=head, BLOCK_N=config.block_n, Q_STAGES=config.q_stages, KV_STAGES=config.kv_stages, KEEP_Q=config.keep_q,
+        num_warps=4,
+    )  # fmt: skip
+    return out, lse
+
+
+def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: bool, bounds: int, scale: float):
+    """(dq, dk, dv) in the dtype of q, k, v. `tiles` are the runs of the column tiles; dlse: float32 [B, H, Sq] or None."""
+    q, k, v, out, dout = (describable(x) for x in (q, k, v, out, dout))
+    batch, seqlen_q, heads, head_dim = q.shape
+    _, seqlen_k, kv_heads, _ = k.shape
+    head = head_block(head_dim)
+    block_m = _BACKWARD_ROWS[head]
+    delta, lse_log2 = launch.delta_and_lse(dout, dlse, out, lse)
+    row_pitch = delta.shape[2]
+    rows = batch * heads * row_pitch
+    sums = torch.zeros(rows, head, dtype=torch.float32, device=q.device)
+    dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (k, v))
+    num_tiles = triton.cdiv(seqlen_k, COLUMNS)
+    backward_kernel[(_workers(q.device, batch * kv_heads * num_tiles),)](
+        _describe(q, block_m, head), _describe(k, COLUMNS, head), _describe(v, COLUMNS, head),
+        _describe(dout, block_m, head), _describe(dk, COLUMNS // 2, head), _describe(dv, COLUMNS // 2, head),
+        TensorDescriptor(sums, [rows, head], [head, 1], [block_m, head // 2], gl.NVMMASharedLayout(128, 32, 2)),
+        _describe_rows(lse_log2, block_m), _describe_rows(delta, block_m),
+        scale=scale, scale_log2=scale * LOG2E, total=batch * kv_heads, num_heads=heads, group=heads // kv_heads,
+        offset=seqlen_k - seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
+        heads_per_section=launch.heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
+        **_mask_args(packed, tiles, causal, bounds), HEAD=head, BLOCK_M=block_m, STAGES=2, num_warps=4,
+    )  # fmt: skip
+    dq = torch.empty_like(q, memory_format=torch.contiguous_format)
+    convert_dq_kernel[(triton.cdiv(seqlen_q, 64) * batch * heads,)](
+        sums, dq, scale, heads, seqlen_q, row_pitch, triton.cdiv(seqlen_q, 64), *dq.stride()[:3], dq.shape[3],
+        ROWS=64, HEAD=head, num_warps=4,
+    )  # fmt: skip
+    return dq, dk, dv
+
+
+@triton.jit
+def convert_dq_kernel(sums, dq, scale, num_heads, seqlen_q, row_pitch, num_tiles, stride_b, stride_s, stride_h, head_dim,
+                      ROWS: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
+    """dq = scale * sums in dq's dtype, with the rows of every eight back in order (see `rotate_rows`)."""
+    bh = tl.program_id(0) // num_tiles
+    b, h = (bh // num_heads).to(tl.int64), bh % num_heads
+    rows = (tl.program_id(0) % num_tiles) * ROWS + tl.arange(0, ROWS)
+    stored = (rows & -8) | ((rows & 3) << 1) | ((rows >> 2) & 1)
+    d = tl.arange(0, HEAD)[None, :]
+    x = tl.load(sums + (bh.to(tl.int64) * row_pitch + stored[:, None]) * HEAD + d)
+    at = dq + b * stride_b + h * stride_h + rows[:, None].to(tl.int64) * stride_s + d
+    tl.store(at, (x * scale).to(dq.dtype.element_ty), mask=(rows < seqlen_q)[:, None] & (d < head_dim))
+
+
+def _mask_args(packed, tiles: TileRuns, causal: bool, bounds: int) -> dict:
+    _, mask_batch, mask_heads, pitch = packed.shape
+    return dict(
+        vectors=packed, runs=tiles.runs, counts=tiles.counts, order=tiles.order,
+        counter=torch.zeros(1, dtype=torch.int32, device=packed.device), mask_batch=mask_batch, mask_heads=mask_heads,
+        stride=mask_batch * mask_heads * pitch, pitch=pitch, CAUSAL=causal, BOUNDS=bounds, MAX_RUNS=MAX_RUNS,
+    )  # fmt: skip
+
+
+def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
+    base, shape, strides = launch.heads_first(x)
+    return TensorDescriptor(base, shape, strides, [1, 1, rows, head], gl.NVMMASharedLayout(128, 16, 4))
+
+
+def _describe_rows(x: torch.Tensor, rows: int) -> TensorDescriptor:
+    """Of one float32 a query, [B, H, row_pitch] seen as [B * H, row_pitch]."""
+    lines, pitch = x.shape[0] * x.shape[1], x.shape[2]
+    return TensorDescriptor(x, [lines, pitch], [pitch, 1], [1, rows], gl.NVMMASharedLayout(0, 32, 2))
+
+
+def _workers(device: torch.device, tiles: int) -> int:
+    """One program a multiprocessor, and none without a tile of its own."""
+    return min(tiles, torch.cuda.get_device_properties(device).multi_processor_count)
