@@ -6,13 +6,18 @@ import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from . import presets
+from .presets import DEFAULT_TEXT
+from .walk import place as walk_place
+from .walk.place import WalkPlace
+
 MAX_LENGTH = 2**20
 MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact", "paper": "paper, eq. 4"}
-DEFAULT_TEXT = "causal & document(2481, 1388, 1978, 2345)"
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
-PLACE = ("at", "view")  # where one looks; links from page to page leave it to the session
+PLACES = {"walk": walk_place.NAMES}  # by page: where one is on it; no other page's address says so
+PLACE = ("at", "view", *walk_place.NAMES)  # where one looks; links from page to page leave it to the session
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Screen:
     plane: tuple[int, int] = (0, 0)
     at: tuple[int, int] | None = None
     view: tuple[float, float, float, float] | None = None
+    walk: WalkPlace = WalkPlace()
 
     @property
     def keys(self) -> int:
@@ -49,11 +55,16 @@ class Screen:
         """True for a text that does not go into a link and lies on the shelf instead."""
         return not self.file and len(self.mask) > MAX_LINK
 
-    def to_query(self, place: bool = True) -> dict[str, str]:
-        """Query parameters; what equals the first screen is left out, and with place=False where one looks."""
+    def to_query(self, place: bool = True, page: str = "") -> dict[str, str]:
+        """Query parameters; what equals the first screen is left out, and with place=False where one looks.
+
+        Where one is on a page of its own places is said by the address of that page alone.
+        """
         said = _said(self)
         usual = _said(Screen())
-        return {name: v for name, v in said.items() if v != usual[name] and (place or name not in PLACE)}
+        others = {name for owner, names in PLACES.items() if owner != page for name in names}
+        hidden = others if place else PLACE
+        return {name: v for name, v in said.items() if v != usual[name] and name not in hidden}
 
     @classmethod
     def from_query(cls, query: dict[str, str]) -> tuple["Screen", list[str]]:
@@ -99,6 +110,8 @@ class Screen:
                 values["plane"] = (int(plane[1]), int(plane[2]))
             else:
                 damaged("plane", "no batch entry and head such as 0,3")
+        values["walk"], wrong = WalkPlace.from_query(query, presets.PRESETS)
+        problems += wrong
         screen = cls(**values)
         if "at" in query:
             spot = re.fullmatch(_PAIR, query["at"].strip())
@@ -143,6 +156,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "plane": f"{screen.plane[0]},{screen.plane[1]}",
         "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
+        **screen.walk.said(),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashmask_core.masks.patterns import PATTERNS
 
-from .link import DEFAULT_TEXT
+DEFAULT_TEXT = "causal & document(2481, 1388, 1978, 2345)"
 
 
 def _shares(n: int, *weights: int) -> list[int]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from time import monotonic
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from . import shelf
 from .link import PLACE, Screen, parse_tile
@@ -36,6 +37,11 @@ def open_screen(page: str) -> Screen:
 
 def current() -> Screen:
     """The screen as the last callback left it."""
+    if "screen" not in st.session_state:
+        # The first visit of a server, straight to a page: until st.navigation has been called once, Streamlit takes a
+        # folder named pages for an app of its older kind, and has run this page's file alone.
+        PagesManager.uses_pages_directory = False
+        st.rerun()
     return st.session_state.screen
 
 
@@ -89,7 +95,7 @@ def _remember(screen: Screen) -> None:
 def looked(**place) -> None:
     """The canvas says where it looks; it has written that into the address itself."""
     change(**place)
-    _note_published(st.session_state.screen.to_query())
+    _note_published(_query())
 
 
 def select(spot: tuple[int, int] | None) -> None:
@@ -101,10 +107,15 @@ def select(spot: tuple[int, int] | None) -> None:
 def publish() -> None:
     """Write the screen into the address, if it says something new."""
     shelf.keep_long_text(st.session_state.screen)
-    query = st.session_state.screen.to_query()
+    query = _query()
     _note_published(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
+
+
+def _query() -> dict[str, str]:
+    """The address of the screen on the page that is open."""
+    return st.session_state.screen.to_query(page=st.session_state.page)
 
 
 def _note_published(query: dict[str, str]) -> None:

@@ -165,6 +165,25 @@ def test_a_long_message_is_cut():
     assert len(shortened("x" * 5000)) < 420 and shortened("two\nlines") == "two"
 
 
+def test_the_walk_shows_every_preset_and_the_mask_of_every_pattern(open_app):
+    app = open_app("walk", mask="causal", n=700)
+    for name in PRESETS:
+        app.selectbox(key="k_source").set_value(name).run()
+        assert not app.exception and "fm-error" not in html_of(app), name
+    for name in PATTERNS:
+        arguments = ", ".join(t for t in argument_texts(name, 700) if t)
+        text = f"{name}({arguments})" if arguments else name
+        app = open_app("walk", mask=text, n=700)
+        assert not app.exception and "fm-error" not in html_of(app), text
+
+
+def test_the_walk_of_a_wrong_text_or_of_a_mask_that_does_not_fit_says_so(open_app):
+    app = open_app("walk", mask="causal & wrong(3)", n=100)
+    assert not app.exception and html_of(app).count('class="fm-error"') == 1
+    app = open_app("walk", mask="(k < 100) | (q // 64 % 2 == 0)", n=512)
+    assert not app.exception and "412 columns" in html_of(app)
+
+
 def test_the_server_process_never_opens_cuda(open_app):
     open_app("measure")
     assert not sys.modules["torch"].cuda.is_initialized()

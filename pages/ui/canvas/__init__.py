@@ -42,8 +42,13 @@ def _component():
         "flashmask_canvas",
         html=(here / "canvas.html").read_text("utf-8"),
         css=variables(".fm-canvas") + ":host{container-type:inline-size}" + (here / "canvas.css").read_text("utf-8"),
-        js="\n".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
+        js=scripts(*_SCRIPTS),
     )
+
+
+def scripts(*names: str) -> str:
+    """Scripts of the canvas as one piece, for a module of its own."""
+    return "".join((Path(__file__).parent / f"{name}.js").read_text("utf-8") for name in names)
 
 
 def payload(

@@ -1,0 +1,123 @@
+"""Above the walk: which mask, how many tokens, which tile, which pass; and the small mask that comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+
+import streamlit as st
+
+import flashmask_core as fm
+
+from .. import bar, copy_link, presets, state
+from ..build import Built, of_screen
+from ..link import Screen
+from . import small
+from .place import MAX_TOKENS, PASSES, parse_block
+
+_BLOCKS = ["4 × 4", "8 × 8", "8 × 4", "4 × 8", "16 × 16"]
+_PASS_NAMES = {"forward": "Forward", "dkdv": "Backward: dK, dV", "dq": "Backward: dQ"}
+
+
+def controls(screen: Screen) -> None:
+    """The inputs in one row."""
+    walk = screen.walk
+    _seed(screen)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="walk_bar"):
+        st.selectbox(
+            "Mask",
+            ["", *presets.PRESETS],
+            format_func=lambda name: name or "the mask of Compose",
+            **_widget("k_source"),
+            width=230,
+        )
+        st.number_input("Tokens", 1, MAX_TOKENS, step=1, **_widget("k_tokens"), width=110)
+        st.selectbox(
+            "Tile",
+            _BLOCKS if walk.block in _BLOCKS else [walk.block, *_BLOCKS],
+            **_widget("k_block"),
+            accept_new_options=True,
+            width=120,
+            help="Query rows × key columns, up to 16 each; any two numbers may be typed.",
+        )
+        st.segmented_control("Pass", list(PASSES), format_func=_PASS_NAMES.__getitem__, **_widget("k_pass"))
+        copy_link.button()
+
+
+def _seed(screen: Screen) -> None:
+    walk = screen.walk
+    for key, value in {
+        "k_source": walk.source,
+        "k_tokens": _tokens(screen),
+        "k_block": walk.block,
+        "k_pass": walk.pass_,
+    }.items():
+        st.session_state[key] = value
+
+
+def _tokens(screen: Screen) -> int:
+    """How many tokens the longer side of the small mask has."""
+    walk = screen.walk
+    if walk.source:
+        return walk.tokens or small.USUAL_TOKENS
+    longest = max(screen.seqlen_q, screen.keys)
+    return min(longest, walk.tokens or small.usual_tokens(screen.seqlen_q, screen.keys))
+
+
+def _widget(key: str) -> dict:
+    return {"key": key, "on_change": _collect, "args": (key,)}
+
+
+def _collect(key: str) -> None:
+    """What a control says becomes part of the screen; another mask, tile or pass begins a walk anew."""
+    value, walk = st.session_state[key], state.current().walk
+    if key == "k_source":
+        changed = {"source": value or "", "tokens": None}
+    elif key == "k_tokens":
+        changed = {"tokens": int(value)} if value else {}
+    elif key == "k_block":
+        rows, columns = parse_block(value or "") or (walk.block_m, walk.block_n)
+        changed = {"block_m": rows, "block_n": columns}
+    else:
+        changed = {"pass_": value or walk.pass_}
+    if changed:
+        state.change(walk=replace(walk, **changed, line=None, step=None))
+
+
+def small_mask(screen: Screen) -> tuple["fm.ColumnMask", str, str]:
+    """(the mask to walk, its text, HTML that says what was done to make it small)."""
+    tokens = _tokens(screen)
+    if screen.walk.source:
+        text = presets.PRESETS[screen.walk.source](tokens)
+        built = _built_preset(replace(Screen(), mask=text, seqlen_q=tokens))
+        return built.mask, built.text, f"A small preset, <code>{escape(built.text)}</code>, as it is."
+    built, error = bar.built_or_error(screen)
+    if error is not None:
+        built = bar.explain(error, screen, built)
+    return _made_small(built, tokens)
+
+
+def _built_preset(screen: Screen) -> Built:
+    try:
+        return of_screen(screen)
+    except fm.NotRepresentableError as error:
+        return bar.explain(error, screen, None)
+
+
+def _made_small(built: Built, tokens: int) -> tuple["fm.ColumnMask", str, str]:
+    mask = small.shrunk(built.mask, tokens)
+    shown = bar.shortened(built.text, 120)
+    text = f"<code>{escape(shown)}</code>"
+    if mask is built.mask:
+        return mask, shown, f"The mask of Compose, {text}, as it is: {mask.seqlen_q} × {mask.seqlen_k} tokens."
+    factor = max(built.seqlen_q, built.seqlen_k) / tokens
+    share = [100 * int(m.visible_pairs()[0, 0]) / (m.seqlen_q * m.seqlen_k) for m in (mask, built.mask)]
+    note = (
+        f"The mask of Compose, {text}, made small: {mask.seqlen_q} × {mask.seqlen_k} of {built.seqlen_q:,} × "
+        f"{built.seqlen_k:,} tokens. Every cell is the middle one of about {factor:,.4g} × {factor:,.4g} that it "
+        f"stands for, so what is narrower may be gone ({share[0]:.1f} % of the pairs are visible here, "
+        f"{share[1]:.1f} % there)."
+    )
+    return mask, shown, note
+
+

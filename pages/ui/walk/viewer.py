@@ -1,0 +1,62 @@
+"""The walk itself: a Streamlit component (v2) that has every step of one loop and needs no server to go through them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import streamlit as st
+
+import flashmask_core as fm
+
+from .. import canvas, state
+from ..theme import variables
+from .place import WalkPlace
+from .story import story
+
+_KEY = "walk"
+_SHARED = ("mask", "levels", "view", "raster", "draw", "words")  # of the canvas
+_SCRIPTS = ("code", "replay", "says", "picture", "tables", "main")
+
+
+@cache
+def _component():
+    here = Path(__file__).parent
+    return st.components.v2.component(
+        "flashmask_walk",
+        html=(here / "walk.html").read_text("utf-8"),
+        css=variables(".fm-walk") + ":host{container-type:inline-size}" + (here / "walk.css").read_text("utf-8"),
+        js=canvas.scripts(*_SHARED) + "\n".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
+    )
+
+
+def loop(mask: "fm.ColumnMask", title: str, walk: WalkPlace) -> None:
+    """Draw the loop of the chosen tile. Another tile is asked of the server; a step is not."""
+    block_m, block_n = min(walk.block_m, mask.seqlen_q), min(walk.block_n, mask.seqlen_k)
+    lines = -(-mask.seqlen_k // block_n) if walk.pass_ == "dkdv" else -(-mask.seqlen_q // block_m)
+    line = lines // 2 if walk.line is None else min(walk.line, lines - 1)
+    vectors = b"".join(v.numpy().tobytes() for v in mask.vectors)
+    identity = sha256(vectors + repr((mask.seqlen_q, mask.causal, mask.bounds, block_m, block_n, walk.pass_, line)).encode()).hexdigest()[:16]
+    data = _story(identity, mask, block_m, block_n, walk.pass_, line)
+    data = {**data, "id": identity, "title": title, "step": walk.step, "opened": st.session_state.opened}
+    _component()(data=data, key=_KEY, on_step_change=_stepped, on_line_change=_other_line)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _story(identity: str, _mask: "fm.ColumnMask", block_m: int, block_n: int, pass_: str, line: int) -> dict:
+    return story(_mask, block_m, block_n, pass_, line)
+
+
+def _stepped() -> None:
+    """The browser has gone to a step and has written that into the address itself."""
+    step = st.session_state[_KEY].get("step")
+    if isinstance(step, int) and 0 <= step < 10**5:
+        state.looked(walk=replace(state.current().walk, step=step))
+
+
+def _other_line() -> None:
+    line = st.session_state[_KEY].get("line")
+    if isinstance(line, int) and 0 <= line < 10**3:
+        state.change(walk=replace(state.current().walk, line=line, step=None))

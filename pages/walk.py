@@ -1,0 +1,26 @@
+"""Walk the kernel: one loop of the forward or of the backward, step by step, on small real numbers."""
+
+import streamlit as st
+
+from pages.ui import state
+from pages.ui.walk import controls, viewer
+
+screen = state.current()
+
+st.title("Walk the kernel", anchor=False)
+st.html(
+    '<p class="fm-sub">One tile, exactly as the portable kernel runs it: which tiles it proves hidden, which it '
+    "computes, and how the softmax grows. Real numbers, small tiles.</p>"
+)
+controls.controls(screen)
+mask, title, note = controls.small_mask(screen)
+st.html(f'<p class="fm-sub">{note}</p>')
+
+
+@st.fragment
+def loop() -> None:
+    viewer.loop(mask, title, state.current().walk)
+    state.publish()
+
+
+loop()
