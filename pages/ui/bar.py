@@ -9,8 +9,8 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, presets, state, upload
-from .build import Built, built, fitted, of_screen
+from . import copy_link, presets, repair, state, upload
+from .build import Built, built, of_screen
 from .link import MAX_LENGTH, RULES, Screen
 
 _COMPARISON = "a comparison (attention sink, window, …)"
@@ -171,7 +171,7 @@ def explain(error: Exception, screen: Screen, shown: Built) -> Built:
     Returns what the page should draw: a nearest mask that fits if one was chosen, else `shown`.
     """
     if isinstance(error, fm.NotRepresentableError):
-        return _offer_fits(error, screen)
+        return repair.offer(error, screen)
     position = getattr(error, "position", None)
     pointed = ""
     if position is not None:
@@ -184,28 +184,3 @@ def explain(error: Exception, screen: Screen, shown: Built) -> Built:
     still = f"<br><small>Shown instead: <code>{escape(shown.text[:160])}</code>, N = {shown.seqlen_q:,}.</small>"
     st.html(f'<div class="fm-error" role="alert">{pointed}{message}{still}</div>')
     return shown
-
-
-def _offer_fits(error: fm.NotRepresentableError, screen: Screen) -> Built:
-    """Which columns have too many runs, and a choice between the nearest masks that fit, which is then drawn."""
-    fit = fitted(screen.mask, screen.seqlen_q, screen.keys)
-    columns = ", ".join(map(str, error.columns[:10])) + (", …" if len(error.columns) > 10 else "")
-    many = len(error.columns)
-    st.html(
-        f'<div class="fm-error" role="alert">This mask does not fit FlashMask: {many:,} column{"s" * (many != 1)} '
-        f"({columns}) need up to {error.max_runs} hidden runs, and four vectors hold two. This page goes on with the "
-        f"nearest mask that fits. The exact answer takes {fit.pass_count} passes, merged by their log-sum-exp.</div>"
-    )
-    choices = {
-        "narrower": f"hides {fit.narrower_pairs:,} pairs more",
-        "wider": f"shows {fit.wider_pairs:,} pairs more",
-    }
-    how = st.segmented_control(
-        "Nearest mask that",
-        list(choices),
-        default="narrower",
-        format_func=choices.__getitem__,
-        key="w_fit",
-        persist_state="session",
-    )
-    return built(screen.mask, screen.seqlen_q, screen.keys, how or "narrower")

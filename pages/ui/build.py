@@ -5,8 +5,10 @@ What the picture needs comes first; everything else of a mask is counted when it
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from zlib import crc32
 
 import streamlit as st
@@ -26,7 +28,9 @@ torch.set_num_threads(1)
 class Built:
     """A mask that could be made: `mask` is the plane that is drawn, `whole` all batch entries and heads of it.
 
-    `notes`: what the language has to say about the text.
+    `variant` says what of `text` it is: "" the mask itself, "wider", "narrower" or "pass 2" what stands for one that does
+    not fit, "file <name>" an upload with `text` for its title, "file <name> wider" and so on. `notes`: what the language
+    has to say about the text.
     """
 
     text: str
@@ -48,6 +52,11 @@ class Built:
     def source(self) -> tuple[str, int, int, str, tuple[int, int]]:
         """The arguments that build it again."""
         return self.text, self.seqlen_q, self.seqlen_k, self.variant, self.plane
+
+    @property
+    def way(self) -> str:
+        """ "wider", "narrower", "pass 2", or "" for the mask itself."""
+        return _file_and_way(self.variant)[1]
 
     @property
     def identity(self) -> str:
@@ -77,37 +86,64 @@ class TileCounts:
         return self.empty / self.total
 
 
-def of_screen(screen: Screen) -> Built:
-    """The mask of a screen, of its text or of its upload. Raises as `built` does."""
+def of_screen(screen: Screen, way: str = "") -> Built:
+    """The mask of a screen, of its text or of its upload, or what stands for it. Raises as `built` does."""
     if not screen.file:
-        return built(screen.mask, screen.seqlen_q, screen.keys)
+        return built(screen.mask, screen.seqlen_q, screen.keys, way)
     item = shelf().get(screen.file)
     if item is None:
         raise ValueError("This server no longer has the uploaded mask. Upload its file again.")
-    return built(item.title, screen.seqlen_q, screen.keys, f"file {screen.file}", screen.plane)
+    return built(item.title, screen.seqlen_q, screen.keys, f"file {screen.file} {way}".strip(), screen.plane)
 
 
 def built(text: str, seqlen_q: int, seqlen_k: int, variant: str = "", plane: tuple[int, int] = (0, 0)) -> Built:
-    """The mask of a text; variant "wider" or "narrower" is the nearest one that fits, for a text that does not.
+    """The mask of a text or an upload by its variant; see `Built`.
 
-    Variant "file <name>" is an uploaded mask, and `text` its title. Raises MaskSyntaxError, NotRepresentableError or
-    another ValueError.
+    Raises MaskSyntaxError, NotRepresentableError or another ValueError.
     """
     return _built(text, seqlen_q, seqlen_k, variant, plane)  # the cache takes a default left out for another call
 
 
 @st.cache_resource(max_entries=8, show_spinner="Working out the mask …")
 def _built(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[int, int]) -> Built:
+    file, way = _file_and_way(variant)
     notes = ()
-    if variant.startswith("file "):
-        whole = shelf().get(variant[5:]).content
-    elif variant:
-        whole = getattr(fitted(text, seqlen_q, seqlen_k), variant)
+    if way:
+        fit = fitted(text, seqlen_q, seqlen_k, file)
+        whole = fit.passes[int(way.removeprefix("pass ")) - 1] if way.startswith("pass ") else getattr(fit, way)
+    elif file:
+        content = shelf().get(file).content
+        whole = content if isinstance(content, fm.ColumnMask) else fm.ColumnMask.from_runs(content)
     else:
-        expression = fm.parse(text)
-        runs = expression.runs(seqlen_q, seqlen_k)
-        whole, notes = fm.ColumnMask.from_runs(runs), tuple(expression.notes(seqlen_q, seqlen_k, runs))
+        runs = runs_of(text, seqlen_q, seqlen_k)
+        whole, notes = fm.ColumnMask.from_runs(runs), tuple(fm.parse(text).notes(seqlen_q, seqlen_k, runs))
     return Built(text, variant, plane, _plane_of(whole, *plane), whole, notes)
+
+
+def _file_and_way(variant: str) -> tuple[str, str]:
+    file, way = "", variant
+    if variant.startswith("file "):
+        _, file, way = f"{variant} ".split(" ", 2)
+    return file, way.strip()
+
+
+_recent: OrderedDict[tuple, "fm.MaskedRuns"] = OrderedDict()
+_recent_lock = Lock()
+
+
+def runs_of(text: str, seqlen_q: int, seqlen_k: int, progress=None) -> "fm.MaskedRuns":
+    """The masked runs of a text; the last few are kept. `progress` hears of the share done of slow ones."""
+    key = (text, seqlen_q, seqlen_k)
+    with _recent_lock:
+        if key in _recent:
+            _recent.move_to_end(key)
+            return _recent[key]
+    runs = fm.parse(text).runs(seqlen_q, seqlen_k, progress=progress)
+    with _recent_lock:
+        _recent[key] = runs
+        while len(_recent) > 8 or len(_recent) > 1 and sum(len(r.starts) for r in _recent.values()) > 1 << 24:
+            _recent.popitem(last=False)
+    return runs
 
 
 def _plane_of(mask: "fm.ColumnMask", batch: int, head: int) -> "fm.ColumnMask":
@@ -135,6 +171,6 @@ def tile_counts(
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def fitted(text: str, seqlen_q: int, seqlen_k: int) -> "fm.Fit":
-    """The nearest masks that fit, and the exact passes, for a text that does not fit."""
-    return fm.fit(fm.parse(text).runs(seqlen_q, seqlen_k))
+def fitted(text: str, seqlen_q: int, seqlen_k: int, file: str = "") -> "fm.Fit":
+    """The nearest masks that fit, and the exact passes, for a text or an upload that does not fit."""
+    return fm.fit(shelf().get(file).content if file else runs_of(text, seqlen_q, seqlen_k))

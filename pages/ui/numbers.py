@@ -1,16 +1,14 @@
-"""The vectors below the picture: as curves, as a table near the selection, and as files to take away."""
+"""What stands below the picture: the vectors as curves and as a table, the checks, and what can be taken away."""
 
 from __future__ import annotations
-
-import io
 
 import numpy as np
 import streamlit as st
 
 from flashmask_core.masks.column_mask import PACKINGS
 
-from . import figures, shelf, state, theme
-from .build import Built, fitted
+from . import check, figures, state, take, theme
+from .build import Built
 
 _PAGE = 256
 
@@ -20,18 +18,29 @@ def panel(built: Built, at: tuple[int, int]) -> None:
     names = PACKINGS[built.mask.causal, built.mask.bounds]
     vectors = {name: getattr(built.mask, name)[0, 0].numpy() for name in names}
     column = at[1]
-    curves, table, files = st.tabs(["Vectors as curves", "Vectors as numbers", "Take it with you"])
-    with curves:
+    tabs = ["Vectors as curves", "Vectors as numbers", "Check", "Take it with you"]
+    curves, table, checks, files = st.tabs(tabs, key="panel_tabs", on_change="rerun")
+    if checks.open:
+        with checks:
+            check.panel(built)
+    elif files.open:
+        with files:
+            take.panel(built)
+    elif table.open:
+        with table:
+            _table(vectors, built.seqlen_k, column)
+    else:
+        _curves(curves, built, vectors, column)
+
+
+def _curves(place, built: Built, vectors: dict[str, np.ndarray], column: int) -> None:
+    with place:
         figure = figures.vector_curves(vectors, built.seqlen_q, theme.colors(), column)
         st.plotly_chart(figure, width="stretch", key="curves", config={"displaylogo": False})
         if built.seqlen_k > figures.MAX_POINTS:
             st.caption(
                 "Thinned: every bucket of columns keeps its smallest and its largest number, so no step is lost."
             )
-    with table:
-        _table(vectors, built.seqlen_k, column)
-    with files:
-        _files(built, names)
 
 
 def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
@@ -65,56 +74,3 @@ def _choose(table: str, first: int) -> None:
     if picked:
         at = state.current().at
         state.select((at[0] if at else 0, first + int(picked[0])))
-
-
-def _files(built: Built, names: tuple[str, ...]) -> None:
-    indices, causal = built.mask.to_startend_row_indices()
-    if built.variant in ("wider", "narrower"):
-        fit = fitted(*built.source[:3])
-        pairs = fit.narrower_pairs if built.variant == "narrower" else fit.wider_pairs
-        st.warning(
-            f"The mask that was written does not fit FlashMask. These files hold the nearest one that does, which "
-            f"{'hides' if built.variant == 'narrower' else 'shows'} {pairs:,} pairs more. The exact answer takes "
-            f"{fit.pass_count} passes: `fm.fit(fm.parse(text).runs(N)).passes`, a list for `flashmask_attention`."
-        )
-    st.markdown(
-        f"`startend_row_indices` int32 {list(indices.shape)}, the numbers {', '.join(n.upper() for n in names)}, "
-        f"together with **`causal={causal}`**: the same numbers mean another mask under the other flag."
-    )
-    stem = f"startend_row_indices_causal_{str(causal).lower()}"
-    left, middle, right, _ = st.columns([1, 1, 1, 2])
-    with left:
-        st.download_button(
-            "Download .npy", lambda: _npy(indices.numpy()), f"{stem}.npy", on_click="ignore", width="stretch"
-        )
-    with middle:
-        st.download_button(
-            "Download .csv",
-            lambda: _csv(indices.numpy(), names, causal, built.seqlen_q),
-            f"{stem}.csv",
-            on_click="ignore",
-            width="stretch",
-        )
-    with right:
-        st.download_button(
-            "This screen, .json",
-            lambda: shelf.screen_file(state.current()),
-            "flashmask_screen.json",
-            on_click="ignore",
-            width="stretch",
-            help="The whole screen as a small file, also where the mask is too large for a link. Upload opens it.",
-        )
-
-
-def _npy(indices: np.ndarray) -> bytes:
-    out = io.BytesIO()
-    np.save(out, indices, allow_pickle=False)
-    return out.getvalue()
-
-
-def _csv(indices: np.ndarray, names: tuple[str, ...], causal: bool, seqlen_q: int) -> bytes:
-    out = io.StringIO()
-    out.write(f"# startend_row_indices, causal={causal}, seqlen_q={seqlen_q}\nkey,{','.join(names)}\n")
-    keys = np.arange(indices.shape[2])
-    np.savetxt(out, np.column_stack([keys, indices[0, 0]]), fmt="%d", delimiter=",")
-    return out.getvalue().encode()

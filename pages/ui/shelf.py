@@ -14,27 +14,35 @@ from threading import Lock
 import streamlit as st
 
 import flashmask_core as fm
+from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.mask_json import mask_of_record, record_text
 
 from .link import Screen, name_of
 
 MAX_ITEMS = 64
 MAX_BYTES = 2**28
+MAX_PASS_COLUMNS = 2**22  # of all the passes in a screen's small file
 FORMAT, VERSION = "flashmask-screen", 1
 
 
 @dataclass(frozen=True)
 class Item:
-    """A text, or a mask with the title it is shown under."""
+    """A text, or a mask with the title it is shown under: MaskedRuns if it does not fit FlashMask.
 
-    content: "str | fm.ColumnMask"
+    `given` has a mask's vectors as they were uploaded, of which `content` is the canonical packing.
+    """
+
+    content: "str | fm.ColumnMask | fm.MaskedRuns"
     title: str = ""
+    given: "fm.ColumnMask | None" = None
 
     @property
     def nbytes(self) -> int:
         if isinstance(self.content, str):
             return len(self.content)
-        return 16 * self.content.lts.numel()
+        if isinstance(self.content, fm.MaskedRuns):
+            return 8 * (len(self.content.starts) + self.content.seqlen_k)
+        return 32 * self.content.lts.numel()
 
 
 class Shelf:
@@ -89,9 +97,10 @@ def opened(screen: Screen) -> tuple[Screen, list[str]]:
     return fitted_to(screen, item.content), []
 
 
-def fitted_to(screen: Screen, mask: "fm.ColumnMask") -> Screen:
+def fitted_to(screen: Screen, mask: "fm.ColumnMask | fm.MaskedRuns") -> Screen:
     """The screen with the lengths of an uploaded mask, and a plane that it has."""
-    plane = screen.plane if screen.plane[0] < mask.batch and screen.plane[1] < mask.heads else (0, 0)
+    batch, heads = (mask.batch, mask.heads) if isinstance(mask, fm.ColumnMask) else (1, 1)
+    plane = screen.plane if screen.plane[0] < batch and screen.plane[1] < heads else (0, 0)
     seqlen_k = None if mask.seqlen_k == mask.seqlen_q else mask.seqlen_k
     fitted = replace(screen, seqlen_q=mask.seqlen_q, seqlen_k=seqlen_k, plane=plane)
     if fitted.at and not fitted.holds(fitted.at):
@@ -106,12 +115,24 @@ def put_upload(data: bytes, title: str, **options) -> Screen | str:
     """
     if data.lstrip()[:1] == b"{" and FORMAT.encode() in data[:200]:
         return _read_screen(data)
-    mask = fm.load_mask(data, **options)
+    mask = read_mask(data, **options)
+    name = name_of(data + repr(sorted(options.items())).encode())
+    given = mask if isinstance(mask, fm.ColumnMask) else None
+    shelf().put(name, Item(mask.canonical() if given else mask, plain(title), given))
+    return name
+
+
+def read_mask(data: bytes, **options) -> "fm.ColumnMask | fm.MaskedRuns":
+    """The mask that a file holds, as it was given; MaskedRuns for a single plane that does not fit. Raises as `load_mask`."""
+    try:
+        mask = fm.load_mask(data, **options)
+    except fm.NotRepresentableError as error:
+        if error.runs is None:
+            raise
+        mask = error.runs
     if not 0 < mask.seqlen_q or not 0 < mask.seqlen_k:
         raise ValueError(f"This mask is empty: {mask.seqlen_q} queries by {mask.seqlen_k} keys.")
-    name = name_of(data + repr(sorted(options.items())).encode())
-    shelf().put(name, Item(mask.canonical(), plain(title)))
-    return name
+    return mask
 
 
 def plain(title: str) -> str:
@@ -122,11 +143,33 @@ def plain(title: str) -> str:
 def screen_file(screen: Screen) -> bytes:
     """The small file of a screen: its link with the mask in full."""
     item = shelf().get(screen.file) if screen.file else None
-    record = json.loads(record_text(item.content)) if item else None
+    record = _record(item.content) if item else None
     query = {**screen.to_query(), "mask": screen.mask}
     query.pop("file", None)
     told = {"format": FORMAT, "version": VERSION, "screen": query, "title": item.title if item else "", "mask": record}
     return (json.dumps(told) + "\n").encode()
+
+
+def _record(mask: "fm.ColumnMask | fm.MaskedRuns") -> dict | list[dict]:
+    """A mask as JSON; one that does not fit as the records of its passes."""
+    if isinstance(mask, fm.MaskedRuns):
+        fit = fm.fit(mask)
+        if fit.pass_count * mask.seqlen_k > MAX_PASS_COLUMNS:
+            raise ValueError(f"{fit.pass_count:,} passes over {mask.seqlen_k:,} columns are too many for a file.")
+        return [json.loads(record_text(one)) for one in fit.passes]
+    return json.loads(record_text(mask))
+
+
+def _mask_of(record: dict | list[dict]) -> "fm.ColumnMask | fm.MaskedRuns":
+    if isinstance(record, dict):
+        return mask_of_record(record)
+    names = ("batch", "heads", "seqlen_q", "seqlen_k")
+    shapes = {tuple(one.get(name) for name in names) if isinstance(one, dict) else None for one in record}
+    shape = shapes.pop()
+    if shapes or shape is None or not all(type(n) is int for n in shape) or len(record) * shape[3] > MAX_PASS_COLUMNS:
+        raise ValueError("mask: wanted the passes of one mask, all of the same lengths, and not too many.")
+    runs = [runs_of(mask_of_record(one)) for one in record]
+    return runs[0].hidden_intersection(*runs[1:]) if len(runs) > 1 else runs[0]
 
 
 def _read_screen(data: bytes) -> Screen:
@@ -140,8 +183,8 @@ def _read_screen(data: bytes) -> Screen:
     screen, problems = Screen.from_query({str(name): str(value) for name, value in query.items()})
     if problems:
         raise ValueError("; ".join(problems))
-    if type(told.get("mask")) is dict:
-        mask = mask_of_record(told["mask"])
+    if type(told.get("mask")) in (dict, list) and told["mask"]:
+        mask = _mask_of(told["mask"])
         name = name_of(json.dumps(told["mask"], sort_keys=True).encode())
         shelf().put(name, Item(mask, plain(str(told.get("title")))))
         screen = fitted_to(replace(screen, file=name), mask)

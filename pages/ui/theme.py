@@ -44,6 +44,12 @@ CARD_CSS = """
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
 .fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
   color: var(--fm-text); font-size: 13.5px; }
+.fm-finding { display: flex; gap: 10px; align-items: flex-start; font-size: 14px; line-height: 1.45; color: var(--fm-text); }
+.fm-finding i { flex: none; width: 18px; height: 18px; border-radius: 50%; color: var(--fm-ground); font-weight: 700;
+  font-style: normal; font-size: 12px; line-height: 18px; text-align: center; margin-top: 1px; }
+.fm-thumb { margin: 0; }
+.fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
+.fm-thumb figcaption { color: var(--fm-dim); font-size: 12px; margin-top: 4px; }
 .fm-error small { color: var(--fm-dim); }
 .fm-error pre { margin: 0 0 4px; padding: 0; background: none; font: 13px/1.35 ui-monospace, Menlo, Consolas, monospace;
   white-space: pre; overflow-x: auto; color: var(--fm-text); }

@@ -96,10 +96,29 @@ def test_a_mask_that_does_not_fit_offers_the_nearest_ones(open_app):
     text = "(k < 100) | (q // 64 % 2 == 0)"
     app = open_app(mask=text, n=512)
     assert not app.exception
-    assert "412 columns" in html_of(app) and "passes" in html_of(app)
-    narrower = html_of(app)
-    app.button_group(key="w_fit").set_value("wider").run()
-    assert not app.exception and html_of(app) != narrower
+    assert "412 of 512 columns" in html_of(app) and "passes" in html_of(app)
+    assert "pairs hidden that should be seen" in html_of(app)
+    for way in ("way_wider", "way_passes", "way_narrower"):
+        app.button(key=way).click().run()
+        assert not app.exception and app.button(key=way).disabled == (way != "way_passes")
+    app.button(key="way_passes").click().run()
+    assert "Next" in app.button(key="way_passes").label and app.session_state["way_on"] == "pass 1"
+
+
+def test_checks_and_downloads_of_a_mask(open_app):
+    app = open_app(mask="sliding_window(513) & document(1000, 1048)", n=2048)
+    app.session_state["panel_tabs"] = "Check"
+    app.run()
+    assert "A window of 513" in html_of(app) and not app.exception
+    app.text_input(key="w_meant").set_value("sliding_window(512) & document(1000, 1048)").run()
+    assert "The 512 of the text reads as 513" in html_of(app) and "1,024 pairs are visible" in html_of(app)
+    app.text_input(key="w_meant").set_value("sliding_window(513) & document(1000, 1048)").run()
+    assert "pair by pair" in app.success[0].value
+    app.text_input(key="w_meant").set_value("sliding_windw(513)").run()
+    assert "did you mean sliding_window" in app.error[0].value and not app.exception
+    app.session_state["panel_tabs"] = "Take it with you"
+    app.run()
+    assert not app.exception and "mask_mod" in app.code[0].value
 
 
 @pytest.mark.parametrize(
@@ -143,6 +162,8 @@ def test_a_mask_that_was_not_recorded_names_the_one_that_was(open_app, text, lik
 
 def test_files_of_a_mask_that_does_not_fit_say_which_mask_they_hold(open_app):
     app = open_app(mask="(k < 100) | (q // 64 % 2 == 0)", n=512)
+    app.session_state["panel_tabs"] = "Take it with you"
+    app.run()
     assert "nearest one that does" in app.warning[0].value and "pairs more" in app.warning[0].value
 
 

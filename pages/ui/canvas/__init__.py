@@ -36,14 +36,17 @@ _SCRIPTS = (
 
 
 @cache
-def _component():
+def parts() -> tuple[str, str, str]:
+    """(HTML, CSS, one JavaScript module) of the canvas; the module's default export draws."""
     here = Path(__file__).parent
-    return st.components.v2.component(
-        "flashmask_canvas",
-        html=(here / "canvas.html").read_text("utf-8"),
-        css=variables(".fm-canvas") + ":host{container-type:inline-size}" + (here / "canvas.css").read_text("utf-8"),
-        js=scripts(*_SCRIPTS),
-    )
+    css = variables(".fm-canvas") + ":host{container-type:inline-size}" + (here / "canvas.css").read_text("utf-8")
+    return (here / "canvas.html").read_text("utf-8"), css, scripts(*_SCRIPTS)
+
+
+@cache
+def _component():
+    html, css, script = parts()
+    return st.components.v2.component("flashmask_canvas", html=html, css=css, js=script)
 
 
 def scripts(*names: str) -> str:

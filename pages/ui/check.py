@@ -1,0 +1,161 @@
+"""What a mask is, what looks wrong with it, and how it differs from the one that was meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import streamlit as st
+
+import flashmask_core as fm
+from flashmask_core.masks.lint import Finding
+
+from . import state, theme, thumbnail
+from .build import Built, built, fitted
+from .shelf import shelf
+
+_ICONS = {"error": ("✕", "lower"), "warning": ("!", "partial"), "note": ("i", "dim")}
+_LONG = 300  # characters of a recognised text that are shown
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The shortest text found that gives the mask, or the nearest one with the pairs that differ; and the findings."""
+
+    text: str
+    changed_pairs: int
+    findings: tuple[Finding, ...]
+
+
+def panel(mask: Built) -> None:
+    """The tab: what it is, what may be wrong, and the comparison."""
+    checked = checked_of(*mask.source)
+    _what_it_is(mask, checked)
+    if checked.findings:
+        _list(checked.findings, mask, "lint")
+    else:
+        st.caption(
+            "None of the usual mistakes: every query sees its own key and nothing of the future, and no row is empty."
+        )
+    _meant(mask)
+
+
+def summary(mask: Built) -> None:
+    """One quiet line about an upload: what it is, and the worst that was found."""
+    checked = checked_of(*mask.source)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="recognised_bar"):
+        if checked.changed_pairs:
+            st.caption(f"Nearest text: `{_cut(checked.text)}`, which differs in {checked.changed_pairs:,} pairs.")
+        else:
+            st.caption(f"It is exactly `{_cut(checked.text)}`.")
+            st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text_above")
+    serious = [finding for finding in checked.findings if finding.level != "note"]
+    if serious:
+        _list(serious[:3], mask, "above")
+
+
+@st.cache_data(max_entries=64, show_spinner="Looking for what this mask is …")
+def checked_of(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[int, int]) -> Checked:
+    """What `panel` shows of the mask that was written or uploaded (not of what stands for it)."""
+    given = _written(built(text, seqlen_q, seqlen_k, variant, plane))
+    found = fm.recognise(given, nearest=True)
+    return Checked(found.text, found.changed_pairs, tuple(fm.lint(given)))
+
+
+def _written(mask: Built) -> "fm.ColumnMask | fm.MaskedRuns":
+    """The mask itself, its vectors as they were uploaded; the runs of one that does not fit."""
+    text, seqlen_q, seqlen_k, variant, (batch, head) = mask.source
+    file = variant.split(" ")[1] if variant.startswith("file ") else ""
+    if mask.way:
+        return fitted(text, seqlen_q, seqlen_k, file).runs
+    given = shelf().get(file).given if file else None
+    if given is not None and (given.batch, given.heads) == (1, 1):
+        return given
+    return mask.mask
+
+
+def _what_it_is(mask: Built, checked: Checked) -> None:
+    left, right = st.columns([5, 1.3], vertical_alignment="center")
+    with left:
+        if checked.changed_pairs:
+            st.markdown(
+                f"No short text gives this mask. The nearest is `{_cut(checked.text)}`, which differs in "
+                f"**{checked.changed_pairs:,}** pairs."
+            )
+        elif _as_typed(mask) == checked.text:
+            st.markdown("No shorter text gives this mask.")
+        else:
+            st.markdown(f"This is exactly `{_cut(checked.text)}`.")
+    with right:
+        if checked.text != _as_typed(mask):
+            st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text",
+                      width="stretch")  # fmt: skip
+
+
+def _as_typed(mask: Built) -> str:
+    """The mask's own text in canonical form; "" for an upload."""
+    return "" if mask.variant.startswith("file ") else str(fm.parse(mask.text))
+
+
+def _list(findings, mask: Built, key: str) -> None:
+    """Findings, each with a button that goes to a place it speaks of."""
+    for number, finding in enumerate(findings):
+        icon, colour = _ICONS[finding.level]
+        left, right = st.columns([8, 1.3], vertical_alignment="center")
+        with left:
+            st.html(
+                f'<div class="fm-finding"><i style="background:var(--fm-{colour})" title="{finding.level}">{icon}</i>'
+                f"<span>{escape(finding.message)}</span></div>"
+            )
+        if finding.at is not None:
+            with right:
+                st.button("Look at it", key=f"{key}_{number}", on_click=state.select, args=(finding.at,), width="stretch",
+                          help=f"Query {finding.at[0]:,}, key {finding.at[1]:,}")  # fmt: skip
+
+
+def _meant(mask: Built) -> None:
+    text = st.text_input(
+        "Hold it against the mask that was meant",
+        key="w_meant",
+        persist_state="session",
+        placeholder="sliding_window(512) & document(2481, 1388, 1978, 2345)",
+        help="Counts the pairs that differ, and names the usual mistake that explains them, if one does.",
+    )
+    if not text.strip():
+        return
+    try:
+        findings, extra, missing = _compared(mask.source, text)
+    except ValueError as error:
+        st.error(str(error).splitlines()[0][:400])
+        return
+    if not findings:
+        st.success("The same mask, pair by pair.", icon=":material/check:")
+        return
+    picture, told = st.columns([1, 3.2], gap="medium")
+    with picture:
+        st.html(_difference_html(extra, missing))
+    with told:
+        _list(findings, mask, "meant")
+
+
+@st.cache_resource(max_entries=8, show_spinner="Comparing …")
+def _compared(source: tuple, text: str):
+    """(findings about the difference, what is shown too much, what too little)"""
+    written = _written(built(*source))
+    seqlen_q, seqlen_k = source[1:3]
+    meant = fm.parse(text).runs(seqlen_q, seqlen_k)
+    difference = fm.compare(written, meant)
+    findings = [f for f in fm.lint(written, meant=text) if f.code in ("explained", "differs", "flag", "ends")]
+    return (() if difference.equal else tuple(findings)), difference.extra, difference.missing
+
+
+def _difference_html(extra: fm.MaskedRuns, missing: fm.MaskedRuns) -> str:
+    keys = [("lower", "shown, and should not be"), ("upper", "not shown, and should be"), ("select", "both")]
+    legend = "<br>".join(f'<i class="fm-key" style="background:var(--fm-{c})"></i>{words}' for c, words in keys)
+    source = thumbnail.of_difference(extra, missing, theme.is_dark())
+    return f'<figure class="fm-thumb"><img src="{source}" alt="Where the masks differ"><figcaption>{legend}</figcaption></figure>'
+
+
+def _cut(text: str) -> str:
+    text = text.replace("`", "")
+    return text if len(text) <= _LONG else f"{text[:_LONG]} …"
