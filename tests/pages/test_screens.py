@@ -118,7 +118,7 @@ def test_checks_and_downloads_of_a_mask(open_app):
     assert "did you mean sliding_window" in app.error[0].value and not app.exception
     app.session_state["panel_tabs"] = "Take it with you"
     app.run()
-    assert not app.exception and "mask_mod" in app.code[0].value
+    assert not app.exception and "mask_mod" in app.code[-1].value
 
 
 @pytest.mark.parametrize(
