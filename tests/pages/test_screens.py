@@ -202,7 +202,7 @@ def test_the_walk_of_a_wrong_text_or_of_a_mask_that_does_not_fit_says_so(open_ap
     app = open_app("walk", mask="causal & wrong(3)", n=100)
     assert not app.exception and html_of(app).count('class="fm-error"') == 1
     app = open_app("walk", mask="(k < 100) | (q // 64 % 2 == 0)", n=512)
-    assert not app.exception and "412 columns" in html_of(app)
+    assert not app.exception and "412 of 512 columns" in html_of(app)
 
 
 def test_the_server_process_never_opens_cuda(open_app):
