@@ -39,6 +39,7 @@ from .hopper_common import (
     mask_plane,
     new_ring,
     next_tile,
+    opaque_zero,
     owned_tile,
     read_one,
     read_slot,
@@ -57,7 +58,7 @@ STAGING_FREE: gl.constexpr = gl.constexpr(11)
 class Buffers:
     """Shared memory of a program and the rings over it."""
 
-    k: gl.shared_memory_descriptor  # [2 * COLS, HEAD]
+    k: gl.shared_memory_descriptor  # [1, 2 * COLS, HEAD]
     v: gl.shared_memory_descriptor
     q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
     dout: gl.shared_memory_descriptor
@@ -111,9 +112,11 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     step = mem.steps.index(stage)
     partial = read_one(step, 0)
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
+    k_tile = mem.k.index(opaque_zero(i))
+    v_tile = mem.v.index(opaque_zero(i))
     mem.dout_ring.wait_full(i)
     dout = mem.dout.index(stage)
-    dp = warpgroup_mma(mem.v.slice(WHO * COLS, COLS), dout.permute((1, 0)), zero, use_acc=False, is_async=True)
+    dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), zero, use_acc=False, is_async=True)
     p = gl.exp2(s * scale_log2 - mem.lse.index(stage).load(ST))
     if partial != 0:
         rows = read_one(step, 1) + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(0, ST))
@@ -128,7 +131,7 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     fence_async_shared()
     ds_dk = gl.convert_layout(ds, A)
     sync_named(DS_READY)
-    k_half = mem.k.slice(WHO * HALF, HALF, dim=1)
+    k_half = k_tile.slice(WHO * HALF, HALF, dim=1)
     q = mem.q.index(stage)
     dq_zero = gl.zeros([BLOCK_M, HALF], gl.float32, DQ)
     dq = warpgroup_mma(ds_shared.permute((1, 0)), k_half, dq_zero, use_acc=False, is_async=True)
@@ -137,7 +140,7 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     mem.dout_ring.release(i)
     mem.q_ring.wait_full(i + 1, pred=more)
     q_next = mem.q.index((i + 1) % DEPTH)
-    s = warpgroup_mma(mem.k.slice(WHO * COLS, COLS), q_next.permute((1, 0)), zero, use_acc=False, is_async=True)
+    s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), zero, use_acc=False, is_async=True)
     dq = warpgroup_mma_wait(2, deps=[dq])
     tma.store_wait(0)
     mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
@@ -168,7 +171,7 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         mem.q_ring.wait_full(start)
         q = mem.q.index(start % mem.q_ring.depth)
         zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-        s = warpgroup_mma(mem.k.slice(WHO * COLS, COLS), q.permute((1, 0)), zero, use_acc=False, is_async=True)
+        s = warpgroup_mma(mem.k.index(0).slice(WHO * COLS, COLS), q.permute((1, 0)), zero, use_acc=False, is_async=True)
         s = warpgroup_mma_wait(0, deps=[s])
         for i in range(0, num_steps):
             s, dk, dv = _step(
@@ -262,8 +265,8 @@ def _producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs
                     mem.kv_ring.wait_empty(j)
                     full = mem.kv_ring.full.index(0)
                     mbarrier.expect(full, 2 * (2 * COLS) * HEAD * 2)
-                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.k)
-                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.v)
+                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.k.index(0))
+                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.v.index(0))
                 _load_dout(i, mem, b, h, bh, tile, dout_desc, delta_desc, HEAD, BLOCK_M)
                 run, tile, end = next_tile(runs, run, tile, end)
                 i += 1
@@ -298,8 +301,8 @@ def backward_kernel(
     SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     mem = Buffers(
-        gl.allocate_shared_memory(k_desc.dtype, [2 * COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(v_desc.dtype, [2 * COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(k_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(v_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(dout_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], lse_desc.layout),

@@ -110,6 +110,17 @@ def read_one(slot, I: gl.constexpr):
 
 
 @gluon.jit
+def opaque_zero(i):
+    """0 for every step number i, which the compiler cannot see.
+
+    Indexing a buffer with it makes the operand descriptors of a product depend on the step. The compiler would otherwise
+    compute them once, keep 16 registers of them a product, spill these and load them in every step; depending on the
+    step, they are a few uniform additions.
+    """
+    return i >> 30
+
+
+@gluon.jit
 def mask_plane(b, h, num_heads, mask_batch, mask_heads):
     """Index of the mask of batch entry b and query head h in the flattened [B or 1, Hm]."""
     return gl.where(mask_batch > 1, b, 0) * mask_heads + h // (num_heads // mask_heads)

@@ -38,6 +38,7 @@ from .hopper_common import (
     hide,
     new_ring,
     next_tile,
+    opaque_zero,
     owned_tile,
     read_slot,
     sync_named,
@@ -85,10 +86,13 @@ def _softmax(s, m_i, l_i, scale_log2):
 
 
 @gluon.jit
-def _step(i, more, q, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_log2, offset, WHO: gl.constexpr,
-          MASKED: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
+def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_log2, offset, WHO: gl.constexpr,
+          MASKED: gl.constexpr, Q_KEPT: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
           HEAD: gl.constexpr, BLOCK_N: gl.constexpr):  # fmt: skip
-    """Issue S(i) and O += P(i-1) V(i-1), then the softmax of S(i) under the second product."""
+    """Issue S(i) and O += P(i-1) V(i-1), then the softmax of S(i) under the second product.
+
+    Q_KEPT: q is Q in registers; otherwise Q is read from shared memory, at q_index.
+    """
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
     if MASKED:
@@ -97,6 +101,8 @@ def _step(i, more, q, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_l
     sync_named(TURN + WHO)
     zero = gl.zeros([ROWS, BLOCK_N], gl.float32, S)
     k = mem.k.index(i % mem.k_ring.depth)
+    if not Q_KEPT:
+        q = mem.q.index(q_index + opaque_zero(i))
     s = warpgroup_mma(q, k.permute((1, 0)), zero, use_acc=False, is_async=True)
     mem.v_ring.wait_full(i - 1)
     acc = warpgroup_mma(p, mem.v.index((i - 1) % mem.v_ring.depth), acc, is_async=True)
@@ -133,7 +139,8 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
     mem.q_ring.wait_full(0)
     bh, plane, row_tile, num_partial, num_all = read_slot(mem.slots.index(0))
     while row_tile >= 0:
-        q_shared = mem.q.index((j % DEPTH) * 2 + WHO)
+        q_index = (j % DEPTH) * 2 + WHO
+        q_shared = mem.q.index(q_index)
         row = row_tile * (2 * ROWS) + WHO * ROWS
         at = vectors + plane * pitch
         run, tile, end = first_tile(runs, plane * num_tiles + row_tile, MAX_RUNS)
@@ -164,8 +171,8 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
         for i in range(1, num_partial):
             run, tile, end = next_tile(runs, run, tile, end)
             acc, p, m_i, l_i = _step(
-                start + i, i + 1 < num_all, q_shared, mem, acc, p, m_i, l_i, tile, row, at, stride, scale_log2, offset,
-                WHO, True, CAUSAL, BOUNDS, HEAD, BLOCK_N,
+                start + i, i + 1 < num_all, q_shared, q_index, mem, acc, p, m_i, l_i, tile, row, at, stride, scale_log2,
+                offset, WHO, True, False, CAUSAL, BOUNDS, HEAD, BLOCK_N,
             )  # fmt: skip
         if KEEP_Q:  # in registers, where it is read without using the shared memory's bandwidth
             q = q_shared.load(gl.DotOperandLayout(0, S, 2))
@@ -173,8 +180,8 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
             q = q_shared
         for i in range(gl.maximum(num_partial, 1), num_all):
             acc, p, m_i, l_i = _step(
-                start + i, i + 1 < num_all, q, mem, acc, p, m_i, l_i, 0, row, at, stride, scale_log2, offset,
-                WHO, False, CAUSAL, BOUNDS, HEAD, BLOCK_N,
+                start + i, i + 1 < num_all, q, q_index, mem, acc, p, m_i, l_i, 0, row, at, stride, scale_log2,
+                offset, WHO, False, KEEP_Q, CAUSAL, BOUNDS, HEAD, BLOCK_N,
             )  # fmt: skip
 
         last = start + num_all - 1
