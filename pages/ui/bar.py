@@ -93,7 +93,7 @@ def chips(screen: Screen) -> None:
             width="stretch",
         )
         upload.popover()
-        with st.popover("Add pattern", width=132):
+        with st.popover("Add pattern", width=132, key="picker", on_change="rerun"):
             _pattern_picker(screen)
         st.button(
             ":material/undo:",
@@ -124,7 +124,12 @@ def _pattern_picker(screen: Screen) -> None:
     )
     text = presets.joined(screen.mask, how or "&", term)
     st.code(text, language=None, wrap_lines=True)
-    st.button("Insert", type="primary", on_click=state.change, kwargs={"mask": text}, width="stretch")
+    st.button("Insert", type="primary", on_click=_insert, args=(text,), width="stretch")
+
+
+def _insert(text: str) -> None:
+    state.change(mask=text)
+    st.session_state.picker = False
 
 
 def _typed_pattern(name: str, screen: Screen) -> str:

@@ -34,7 +34,10 @@ def vector_curves(vectors: dict[str, np.ndarray], seqlen_q: int, colors: dict, c
             x=x,
             y=y,
             name=name.upper(),
-            mode="lines",
+            mode="lines+markers",  # only points can be clicked; nothing of them is drawn
+            marker={"opacity": 0, "size": 9},
+            selected={"marker": {"opacity": 0}},
+            unselected={"marker": {"opacity": 0}},
             line={
                 "shape": "hv",
                 "dash": DASHES[name],
@@ -44,7 +47,7 @@ def vector_curves(vectors: dict[str, np.ndarray], seqlen_q: int, colors: dict, c
             hovertemplate="column %{x}: row %{y}",
         )
     figure.add_vline(column, line={"color": colors["select"], "dash": "dash", "width": 1.2})
-    figure.update_xaxes(title="key column")
+    figure.update_xaxes(title="key column", range=[0, max(1, len(next(iter(vectors.values()))) - 1)])
     figure.update_yaxes(title="row", range=[seqlen_q * 1.02, -seqlen_q * 0.02])
     return styled(figure, colors, height=300)
 

@@ -32,12 +32,19 @@ _PAGE_CSS = """
 @media (max-width: 640px) {
   [data-testid="stHeader"] { position: absolute; }
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
-  .st-key-mask_bar > div { flex-grow: 1; }
+  .st-key-mask_bar { gap: .45rem; }
+  .st-key-mask_bar > div { flex: 1 1 24%; min-width: 0; }
+  .st-key-mask_bar > .st-key-w_tile, .st-key-mask_bar > .st-key-w_rule { flex-basis: 31%; }
   .st-key-mask_bar > div:has([data-testid="stTextInput"]),
   .st-key-chips > div:has([data-testid="stButtonGroup"]) { flex-basis: 100%; }
-  .st-key-mask_bar > div:has([data-testid="stButton"]) { flex-grow: 1; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
+  .st-key-chips { gap: .45rem; }
+  .st-key-chips > div:has([data-testid="stPopover"]) { flex-grow: 1; }
+  .fm-sub { font-size: 13px; line-height: 1.4; }
 }
+.fm-skip { position: fixed; left: 8px; top: -60px; z-index: 1000001; padding: 8px 14px; border-radius: 8px;
+  background: var(--fm-full); color: var(--fm-ground); font: 600 14px var(--st-font, system-ui, sans-serif); }
+.fm-skip:focus { top: 8px; }
 """
 # A long text gets a line of its own.
 _WIDE_TEXT_CSS = '.st-key-mask_bar > div:has([data-testid="stTextInput"]) { flex-basis: 100%; }'

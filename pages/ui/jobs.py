@@ -57,9 +57,13 @@ def busy(slot: str) -> bool:
 
 
 def show(slot: str) -> None:
-    """Progress with a cancel button while the job runs, and its rows, failed and skipped ones among them."""
+    """Progress with a cancel button while the job runs, and its rows, failed and skipped ones among them.
+
+    A job outlives the tab that began it. So a tab without one of its own is told what else runs, and may take it over.
+    """
     job = view(slot)
     if job is None:
+        _offer_others(slot)
         return
     if job.ended:
         _ended(job)
@@ -80,6 +84,19 @@ def _watch(slot: str) -> None:
         st.button("Cancel", on_click=get_runner().cancel, args=(job.id,), width="stretch", key=f"cancel_{slot}")
     if job.rows:
         results.table(job.rows)
+
+
+def _offer_others(slot: str) -> None:
+    for job in get_runner().jobs():
+        if not job.ended and job.job.kind == slot:
+            left, right = st.columns([6, 1], vertical_alignment="center")
+            state = "waits" if job.position else f"has been running for {job.elapsed_s:.0f} s"
+            left.caption(f"A job that another tab began {state}: {job.job.title}")
+            right.button("Take over", on_click=_take_over, args=(slot, job.id), key=f"take_{job.id}", width="stretch")
+
+
+def _take_over(slot: str, job_id: str) -> None:
+    st.session_state[f"job_{slot}"] = job_id
 
 
 def _ended(job: JobView) -> None:

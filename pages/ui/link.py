@@ -25,8 +25,9 @@ class Screen:
     """The mask and how it is looked at.
 
     seqlen_k None means as many keys as queries. `file` names an uploaded mask on the server's shelf, which then stands
-    in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `at` is the selected cell
-    (query, key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it.
+    in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `case` names a recorded result
+    that was chosen in place of the nearest one. `at` is the selected cell (query, key), `view` the part that is drawn:
+    (first column, columns, first row, rows), None for all of it.
     """
 
     mask: str = DEFAULT_TEXT
@@ -38,6 +39,7 @@ class Screen:
     heads: int = 32
     file: str = ""
     plane: tuple[int, int] = (0, 0)
+    case: str = ""
     at: tuple[int, int] | None = None
     view: tuple[float, float, float, float] | None = None
     walk: WalkPlace = WalkPlace()
@@ -110,6 +112,11 @@ class Screen:
                 values["plane"] = (int(plane[1]), int(plane[2]))
             else:
                 damaged("plane", "no batch entry and head such as 0,3")
+        if "case" in query:
+            if re.fullmatch(r"[0-9a-f]{8}", query["case"]):
+                values["case"] = query["case"]
+            else:
+                damaged("case", "no name of a recorded result")
         values["walk"], wrong = WalkPlace.from_query(query, presets.PRESETS)
         problems += wrong
         screen = cls(**values)
@@ -154,6 +161,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "heads": str(screen.heads),
         "file": file,
         "plane": f"{screen.plane[0]},{screen.plane[1]}",
+        "case": screen.case,
         "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
         **screen.walk.said(),

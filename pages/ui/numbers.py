@@ -17,7 +17,6 @@ def panel(built: Built, at: tuple[int, int]) -> None:
     """Tabs with curves, numbers and files."""
     names = PACKINGS[built.mask.causal, built.mask.bounds]
     vectors = {name: getattr(built.mask, name)[0, 0].numpy() for name in names}
-    column = at[1]
     tabs = ["Vectors as curves", "Vectors as numbers", "Check", "Take it with you"]
     curves, table, checks, files = st.tabs(tabs, key="panel_tabs", on_change="rerun")
     if checks.open:
@@ -28,22 +27,30 @@ def panel(built: Built, at: tuple[int, int]) -> None:
             take.panel(built)
     elif table.open:
         with table:
-            _table(vectors, built.seqlen_k, column)
+            _table(vectors, built.seqlen_k, at)
     else:
-        _curves(curves, built, vectors, column)
+        _curves(curves, built, vectors, at)
 
 
-def _curves(place, built: Built, vectors: dict[str, np.ndarray], column: int) -> None:
+def _curves(place, built: Built, vectors: dict[str, np.ndarray], at: tuple[int, int]) -> None:
     with place:
-        figure = figures.vector_curves(vectors, built.seqlen_q, theme.colors(), column)
-        st.plotly_chart(figure, width="stretch", key="curves", config={"displaylogo": False})
+        figure = figures.vector_curves(vectors, built.seqlen_q, theme.colors(), at[1])
+        st.plotly_chart(
+            figure,
+            width="stretch",
+            key="curves",
+            on_select=lambda: _click_on_curve(at[0]),
+            selection_mode="points",
+            config={"displaylogo": False},
+        )
         if built.seqlen_k > figures.MAX_POINTS:
             st.caption(
                 "Thinned: every bucket of columns keeps its smallest and its largest number, so no step is lost."
             )
 
 
-def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
+def _table(vectors: dict[str, np.ndarray], seqlen_k: int, at: tuple[int, int]) -> None:
+    row, column = at
     pages = -(-seqlen_k // _PAGE)
     page = column // _PAGE
     if pages > 1:
@@ -63,14 +70,20 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, column: int) -> None:
         height=280,
         width="stretch",
         key=table,
-        on_select=lambda: _choose(table, rows.start),
+        on_select=lambda: _choose(table, row, rows.start),
         selection_mode="single-row",
     )
 
 
-def _choose(table: str, first: int) -> None:
+def _click_on_curve(row: int) -> None:
+    """A click on a curve chooses its column in the row that is selected already."""
+    points = st.session_state["curves"].selection.points
+    if points and state.current().holds((row, int(points[0]["x"]))):
+        state.select((row, int(points[0]["x"])))
+
+
+def _choose(table: str, row: int, first: int) -> None:
     """A row of the table becomes the selected column."""
     picked = st.session_state[table].selection.rows
     if picked:
-        at = state.current().at
-        state.select((at[0] if at else 0, first + int(picked[0])))
+        state.select((row, first + int(picked[0])))

@@ -13,9 +13,9 @@ from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import build, cards, results
+from . import build, cards, results, state
 from .build import Built, tile_counts
-from .link import Screen
+from .link import Screen, name_of
 from .words import ratio_text
 
 LIKENESS = "by the patterns in its text, the share of tiles that are skipped, and the length"
@@ -128,14 +128,32 @@ def section(built: Built, screen: Screen) -> None:
     if found is None:
         return
     rows, same = found
-    everything = list(cases().values())
+    by_name = {name_of_case(case): case for case in cases().values()}
     st.subheader("Recorded results", anchor=False)
-    index = everything.index(rows)
+    if screen.case and screen.case not in by_name:
+        st.warning(f"case={screen.case!r} of the link is no recorded result (any more); the nearest one is shown.")
+    nearest_name = name_of_case(rows)
+    st.session_state.w_case = screen.case if screen.case in by_name else nearest_name
     chosen = st.selectbox(
-        "Case", range(len(everything)), index=index, format_func=lambda i: title(everything[i]), key=f"recorded_{index}"
+        "Case",
+        list(by_name),
+        format_func=lambda name: title(by_name[name]),
+        key="w_case",
+        on_change=_choose,
+        args=(nearest_name,),
     )
-    rows = everything[chosen]
-    if not same and chosen == index:
+    rows = by_name[chosen]
+    if not same and chosen == nearest_name:
         st.caption(f"The mask of this screen was not recorded; this is the case most like it, {LIKENESS}.")
     st.caption(results.place(rows[0].where, rows[0].date_utc))
     results.show(rows, key=f"recorded_{chosen}")
+
+
+def _choose(nearest_name: str) -> None:
+    chosen = st.session_state.w_case
+    state.change(case="" if chosen == nearest_name else chosen)
+
+
+def name_of_case(rows: list[BenchRow]) -> str:
+    """What a link calls a recorded case: by its mask, lengths, shape and dtype."""
+    return name_of(repr(rows[0].key[:-2]).encode())[:8]

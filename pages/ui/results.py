@@ -104,7 +104,7 @@ def table(rows) -> None:
         hide_index=True,
         width="stretch",
         column_config=config,
-        height=min(35 * (len(shown) + 1) + 3, 760),
+        height="content" if len(shown) <= 20 else 760,
         placeholder="–",
     )
 
@@ -135,16 +135,22 @@ def show(rows, *, key: str) -> None:
     )
 
 
+def _in_two_lines(name: str) -> str:
+    """An engine's name with what is in brackets below it, so that the bars keep their room on a phone."""
+    place = min((at for at in (name.find(" ("), name.find(" [")) if at > 0), default=0)
+    return f"{name[:place]}<br>{name[place + 1 :]}" if place else name
+
+
 def time_bars(rows, colors: dict) -> go.Figure:
     """Median milliseconds of every engine, forward and backward side by side, quartiles as whiskers."""
     figure = go.Figure()
-    engines = list(dict.fromkeys(label(row) for row in rows))
+    engines = list(dict.fromkeys(_in_two_lines(label(row)) for row in rows))
     for direction, color, pattern in (("backward", colors["partial"], "/"), ("forward", colors["full"], "")):
         part = [row for row in rows if row.direction == direction]
         if not part:
             continue
         figure.add_bar(
-            y=[label(row) for row in part],
+            y=[_in_two_lines(label(row)) for row in part],
             x=[row.median_ms for row in part],
             orientation="h",
             name=direction,
@@ -173,6 +179,7 @@ def time_bars(rows, colors: dict) -> go.Figure:
             hovertemplate="%{y}: %{x:.3f} ms",
         )
     figure.update_yaxes(categoryorder="array", categoryarray=engines[::-1], automargin=True)
-    figure.update_xaxes(title="ms, median", rangemode="tozero")
+    longest = max(row.upper_quartile_ms or row.median_ms for row in rows)
+    figure.update_xaxes(title="ms, median", range=[0, 1.22 * longest])  # room for the number behind the longest bar
     figures.styled(figure, colors, height=110 + 44 * len(engines))
     return figure.update_layout(hovermode="closest", legend_traceorder="reversed")

@@ -69,12 +69,12 @@ def change(**values) -> None:
     before = st.session_state.screen
     if "mask" in values and (values["mask"] != before.mask or before.file and "file" not in values):
         _remember(before)
-        values = {"file": "", "plane": (0, 0), **values}
+        values = {"file": "", "plane": (0, 0), "case": "", **values}
     screen = replace(before, **values)
     if screen.at and not screen.holds(screen.at):
         screen = replace(screen, at=None)
-    if (screen.seqlen_q, screen.keys) != (before.seqlen_q, before.keys) and "view" not in values:
-        screen = replace(screen, view=None)
+    if (screen.seqlen_q, screen.keys) != (before.seqlen_q, before.keys):
+        screen = replace(screen, case="", view=values.get("view"))
     st.session_state.screen, st.session_state.link_problems = screen, []
     _seed_widgets(screen)
 
@@ -127,7 +127,7 @@ def undo_text() -> None:
     """Bring back the mask before the last change."""
     if st.session_state.get("texts"):
         text, file, seqlen_q, seqlen_k = st.session_state.texts.pop()
-        screen = replace(st.session_state.screen, mask=text, file=file)
+        screen = replace(st.session_state.screen, mask=text, file=file, case="")
         if file:
             screen = replace(screen, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
         st.session_state.screen, problems = shelf.opened(screen)

@@ -23,7 +23,7 @@ _CAUSAL = ("startend_row_indices", "cu_seqlens", "lengths", "position_ids", "att
 
 def popover() -> None:
     """Upload a mask or the small file of a screen."""
-    with st.popover("Upload", width=104):
+    with st.popover("Upload", width=104, key="upload_popover", on_change="rerun"):
         file = st.file_uploader(
             "Mask or screen",
             type=["npy", "npz", "csv", "png", "json"],
@@ -55,6 +55,7 @@ def _take(file, kind: str, options: dict) -> None:
         st.session_state.upload_problem = str(error)[:800] or type(error).__name__
         return
     state.show(found)
+    st.session_state.upload_popover = False
 
 
 def about(built: Built, screen: Screen) -> None:

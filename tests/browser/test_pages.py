@@ -71,3 +71,40 @@ def test_measure_uses_the_numbers_of_the_screen(screen):
     start.first.wait_for()
     expect(tab.page.get_by_label("Tokens N")).to_have_value("384")
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("sliding_window(37)")
+
+
+def test_the_keyboard_reaches_the_picture_in_one_step(screen):
+    tab = screen().open(mask="causal", n=100)
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the picture"
+    tab.page.keyboard.press("Enter")
+    before = tab.told("selected")
+    tab.page.keyboard.press("ArrowRight")
+    tab.rested()
+    assert tab.told("selected") == {"q": before["q"], "k": before["k"] + 1}
+
+
+def test_inserting_a_pattern_closes_its_menu(shared):
+    tab = shared.go(mask="causal", n=100)
+    tab.page.get_by_role("button", name="Add pattern").click()
+    tab.page.get_by_role("button", name="Insert").click()
+    tab.page.wait_for_url("**sliding_window*")
+    expect(tab.page.get_by_role("button", name="Insert")).to_be_hidden()
+    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("causal & sliding_window(33)")
+
+
+def test_a_click_on_a_curve_chooses_its_column(shared):
+    tab = shared.go(mask="causal & document(60, 40)", n=100)
+    plot = tab.page.locator(".js-plotly-plot .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    tab.page.wait_for_timeout(300)
+    box = plot.bounding_box()
+    row = tab.told("selected")["q"]
+    for share in (0.7, 0.2):
+        tab.page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+        tab.page.wait_for_timeout(200)
+        tab.page.mouse.down()
+        tab.page.mouse.up()
+        tab.page.wait_for_function("(k) => new URL(location).searchParams.get('at') === k", arg=f"{row},{99 * share:.0f}")
+        tab.settled()
+        assert tab.told("selected") == {"q": row, "k": round(99 * share)}

@@ -1,6 +1,7 @@
 """The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
 
 import pytest
+from page_tools import link_of
 
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.bench.runner import JobView
@@ -12,14 +13,14 @@ class Runner:
     """Takes jobs and lets the test say how they are."""
 
     def __init__(self):
-        self.jobs, self.state, self.rows, self.reason, self.cancelled = [], "running", (), None, []
+        self.submitted, self.state, self.rows, self.reason, self.cancelled = [], "running", (), None, []
 
     def submit(self, job):
-        self.jobs.append(job)
-        return f"job-{len(self.jobs)}"
+        self.submitted.append(job)
+        return f"job-{len(self.submitted)}"
 
     def view(self, job_id):
-        job = self.jobs[int(job_id.split("-")[1]) - 1]
+        job = self.submitted[int(job_id.split("-")[1]) - 1]
         return JobView(
             job_id,
             job,
@@ -32,6 +33,9 @@ class Runner:
             1.0,
             WHERE,
         )
+
+    def jobs(self):
+        return [self.view(f"job-{number + 1}") for number in range(len(self.submitted))]
 
     def cancel(self, job_id):
         self.cancelled.append(job_id)
@@ -64,7 +68,7 @@ def test_run_takes_the_numbers_of_the_screen(open_app, runner):
     app.selectbox(key="m_dtype").set_value("float16").run()
     app.multiselect(key="m_engines").set_value(["flashmask", "flex"]).run()
     press(app, "Run")
-    case = runner.jobs[0].cases[0]
+    case = runner.submitted[0].cases[0]
     assert (case.mask, case.seqlen_q, case.batch, case.heads, case.kv_heads, case.head_dim) == (
         "sliding_window(37)",
         384,
@@ -88,7 +92,7 @@ def test_a_job_shows_progress_and_can_be_cancelled(open_app, runner):
 def test_rows_stay_with_their_reasons(open_app, runner):
     app = open_app("measure", mask="causal", n=384)
     press(app, "Run")
-    case = runner.jobs[0].cases[0]
+    case = runner.submitted[0].cases[0]
     runner.state, runner.reason = "failed", "the worker was killed"
     runner.rows = (
         row(case, "flashmask", "forward", median_ms=1.0, lower_quartile_ms=0.9, upper_quartile_ms=1.1, check="passed"),
@@ -114,3 +118,29 @@ def test_settings_survive_a_wrong_mask(open_app, runner):
     app.number_input(key="m_batch").set_value(5).run()
     app.text_input(key="w_mask").set_value("causal &").run()
     assert not app.exception and app.number_input(key="m_batch").value == 5
+
+
+def test_a_job_outlives_its_tab_and_another_takes_it_over(open_app, runner):
+    press(open_app("measure", mask="causal", n=384), "Run")
+    app = open_app("measure", mask="causal", n=384)
+    assert any("another tab began" in caption.value for caption in app.caption)
+    assert not [button for button in app.button if button.label == "Cancel"]
+    press(app, "Take over")
+    press(app, "Cancel")
+    assert runner.cancelled == ["job-1"]
+    assert any("Cancelled" in info.value for info in app.run().info)
+    assert not any("another tab began" in caption.value for caption in open_app("measure").caption)
+
+
+def test_a_recorded_case_is_in_the_link_until_the_mask_changes(open_app):
+    app = open_app("measure")
+    nearest, options = app.selectbox(key="w_case").value, app.selectbox(key="w_case").options
+    index = (app.selectbox(key="w_case").index + 1) % len(options)
+    app.selectbox(key="w_case").select_index(index).run()
+    assert not app.exception and len(link_of(app)["case"]) == 8
+    again = open_app("measure", **link_of(app))
+    assert again.selectbox(key="w_case").value == link_of(app)["case"] != nearest
+    assert again.selectbox(key="w_case").index == index
+    again.text_input(key="w_mask").set_value("causal").run()
+    assert "case" not in link_of(again) and not again.warning
+    assert "no recorded result" in open_app("measure", case="01234567").warning[0].value

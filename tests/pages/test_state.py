@@ -11,7 +11,7 @@ SCREENS = [
     Screen(mask="document(3, 4) | ~causal", seqlen_q=7, seqlen_k=9, rule="paper", heads=6, at=(6, 8)),
     Screen(mask="causal & (q - k < 5) # + % é", seqlen_q=2**20, block_m=1, block_n=2**20, at=(0, 0)),
     Screen(mask="full", seqlen_q=100, at=(3, 4), view=(10.25, 30.5, 0.0, 100.0)),
-    Screen(file="0123456789abcdef01234567", plane=(1, 3)),
+    Screen(file="0123456789abcdef01234567", plane=(1, 3), case="89abcdef"),
 ]
 
 
@@ -40,6 +40,7 @@ def test_the_first_screen_needs_no_parameters():
         ({"view": "9000,10,0,10"}, ["view"]),
         ({"view": "0,-5,0,10"}, ["view"]),
         ({"file": "../../etc/passwd", "plane": "x"}, ["file", "plane"]),
+        ({"case": "<b>"}, ["case"]),
         ({"mask": "  "}, []),
         ({"unknown": "1"}, []),
     ],

@@ -209,8 +209,12 @@ function drawSelection(ctx, mask, view, palette, spot, { strong, dots }) {
   const x = s.x(spot.k + 0.5),
     y = s.y(spot.q + 0.5);
   line(ctx, x, 0, x, height);
-  if (!strong) line(ctx, 0, y, width, y);
   ctx.stroke();
+  ctx.globalAlpha = 0.5;
+  ctx.beginPath();
+  line(ctx, 0, y, width, y);
+  ctx.stroke();
+  ctx.globalAlpha = strong ? 1 : 0.55;
   ctx.setLineDash([]);
   if (strong) ctx.lineWidth = 2 * palette.scale;
   const w = Math.max(4 * palette.scale, s.x(tile.c1) - s.x(tile.c0)),

@@ -25,9 +25,11 @@ class Explorer {
     this.probe = root.querySelector(".probe");
     this.probe.addEventListener("transitionend", this.themes);
     listen(this);
+    this.skip = skipLink(this.panes[0].over);
   }
 
   destroy() {
+    this.skip.remove();
     this.sizes.disconnect();
     this.probe.removeEventListener("transitionend", this.themes);
     cancelAnimationFrame(this.frame);
@@ -274,6 +276,21 @@ class Explorer {
       this.report("drawn", true);
     }
   }
+}
+
+// The first stop of the Tab key. No address with a # leads into a shadow tree, so the canvas has to make it itself.
+function skipLink(picture) {
+  const link = document.createElement("a");
+  link.href = "#";
+  link.className = "fm-skip";
+  link.textContent = "Skip to the picture";
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    picture.focus();
+    picture.scrollIntoView({ block: "nearest" });
+  });
+  document.body.prepend(link);
+  return link;
 }
 
 // A text that stays the same costs no layout.
