@@ -5,6 +5,7 @@ import streamlit as st
 from pages.ui import frame
 
 PAGES = [
+    st.Page("pages/learn.py", title="Learn", url_path="learn"),
     st.Page("pages/compose.py", title="Compose", url_path="compose", default=True),
     st.Page("pages/walk.py", title="Walk the kernel", url_path="walk"),
     st.Page("pages/measure.py", title="Measure", url_path="measure"),

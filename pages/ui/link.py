@@ -16,8 +16,9 @@ MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
-PLACES = {"walk": walk_place.NAMES}  # by page: where one is on it; no other page's address says so
-PLACE = ("at", "view", *walk_place.NAMES)  # where one looks; links from page to page leave it to the session
+LESSON_STEPS = 10
+PLACES = {"walk": walk_place.NAMES, "learn": ("lesson",)}  # by page: where one is on it; no other page's address says so
+PLACE = ("at", "view", *walk_place.NAMES, "lesson")  # where one looks; links from page to page leave it to the session
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Screen:
     at: tuple[int, int] | None = None
     view: tuple[float, float, float, float] | None = None
     walk: WalkPlace = WalkPlace()
+    lesson: int = 1
 
     @property
     def keys(self) -> int:
@@ -88,6 +90,7 @@ class Screen:
         number("n", "seqlen_q", 1, MAX_LENGTH)
         number("nk", "seqlen_k", 1, MAX_LENGTH)
         number("heads", "heads", 1, 1024)
+        number("lesson", "lesson", 1, LESSON_STEPS)
         if query.get("mask", "").strip():
             values["mask"] = query["mask"]
         if "tile" in query:
@@ -165,6 +168,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
         **screen.walk.said(),
+        "lesson": str(screen.lesson),
     }
 
 

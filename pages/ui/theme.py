@@ -42,6 +42,12 @@ CARD_CSS = """
 .fm-partial { background:
   repeating-linear-gradient(45deg, transparent 0 3px, rgba(0, 0, 0, .34) 3px 4.5px) var(--fm-partial); }
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
+.fm-lesson { color: var(--fm-text); font-size: 15px; line-height: 1.55; }
+.fm-lesson h2 { font-size: 17px; font-weight: 600; margin: 0 0 .5em; padding: 0; }
+.fm-lesson p { margin: 0 0 .7em; }
+.fm-lesson ul { margin: 0 0 .7em; padding-left: 1.2em; }
+.fm-lesson .task { border-left: 3px solid var(--fm-full); padding: 2px 0 2px 10px; font-weight: 600; }
+.fm-lesson.after { border-left: 3px solid var(--fm-line); padding-left: 10px; }
 .fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
   color: var(--fm-text); font-size: 13.5px; }
 .fm-finding { display: flex; gap: 10px; align-items: flex-start; font-size: 14px; line-height: 1.45; color: var(--fm-text); }

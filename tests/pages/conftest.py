@@ -10,17 +10,18 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # `pages` is imported from the checkout
 
-# AppTest starts a page's own file, without app.py around it; so other pages get a router with one page.
+# AppTest opens the default page of a router; so other pages get a router of their own, beside a link to the pages.
 _ROUTER = """
 import streamlit as st
 from pages.ui import frame
-pages = [st.Page({path!r}, title={page!r}, default=True)]
+names = dict.fromkeys([{page!r}, "learn", "compose", "walk", "measure"])
+pages = [st.Page(f"pages/{{n}}.py", title=n, url_path=n, default=n == {page!r}) for n in names]
 frame.around(st.navigation(pages, position="hidden"), pages)
 """
 
 
 @pytest.fixture
-def open_app(monkeypatch):
+def open_app(monkeypatch, tmp_path):
     """open_app(page="compose", **query): the app as a first visit to that link leaves it."""
     monkeypatch.chdir(ROOT)
 
@@ -28,8 +29,11 @@ def open_app(monkeypatch):
         if page == "compose":
             app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         else:
-            path = str(ROOT / "pages" / f"{page}.py")
-            app = AppTest.from_string(_ROUTER.format(path=path, page=page), default_timeout=60)
+            router = tmp_path / "router.py"
+            router.write_text(_ROUTER.format(page=page))
+            if not (tmp_path / "pages").exists():
+                (tmp_path / "pages").symlink_to(ROOT / "pages")
+            app = AppTest.from_file(str(router), default_timeout=60)
         app.session_state["canvas_drawn"] = True  # there is no browser that could say so
         for name, value in query.items():
             app.query_params[name] = str(value)

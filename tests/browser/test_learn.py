@@ -1,0 +1,125 @@
+"""The lesson in a real browser: every step answered wrong and right, by keys and by clicks, on a desk and on a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from pages.ui.lesson.steps import STEPS
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = pytest.mark.parametrize("theme, width", [("light", 1440), ("dark", 390)])
+
+
+class Lesson:
+    """Drives the board of a tab."""
+
+    def __init__(self, tab):
+        self.tab, self.page = tab, tab.page
+        self.root = tab.page.locator(".fm-board")
+
+    def open(self, step: int = 1):
+        self.tab.open("learn", lesson=step)
+        self.at(step)
+        return self
+
+    def at(self, step: int):
+        self.page.wait_for_selector(f".fm-board[data-ready='{step}']", timeout=30_000)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=30_000)
+
+    def check(self) -> str:
+        """Ask the library; what it says."""
+        before = int(self.root.get_attribute("data-checks"))
+        self.root.get_by_role("button", name="Check").click()
+        self.page.wait_for_selector(f".fm-board[data-checks='{before + 1}']")
+        return self.root.locator("[role=status]").inner_text()
+
+    def numbers(self, values):
+        """Type numbers with the keyboard alone, from the first field on."""
+        self.root.locator("input.number").first.focus()
+        for value in values:
+            self.page.keyboard.type(str(value))
+            self.page.keyboard.press("Tab")
+
+    def answer(self, number: int, answer: list[int]):
+        task = STEPS[number - 1].exercise.task()
+        if task["kind"] == "row":
+            for k, mark in enumerate(answer):
+                button = self.root.locator("button.cell").nth(k)
+                if (button.get_attribute("aria-pressed") == "true") != bool(mark):
+                    button.focus()
+                    self.page.keyboard.press("Space")
+        elif task["kind"] == "vectors":
+            order = {name: i for i, name in enumerate(task["names"])}
+            fields = sorted(zip(task["numbers"], answer), key=lambda x: (order[x[0][0]], x[0][1]))
+            self.numbers([value for _, value in fields])
+        elif task["kind"] == "tiles":
+            for tile, kind in enumerate(answer):
+                self.root.locator("[role=radiogroup]").nth(tile).locator("input").nth(kind).check()
+        else:
+            self.root.locator("[name=choice]").nth(answer[0]).check()
+            self.numbers([answer[1]])
+
+
+@WIDTHS
+def test_the_whole_lesson_wrong_and_right(screen, theme, width):
+    it = Lesson(screen(theme, width)).open()
+    for number, step in enumerate(STEPS, 1):
+        it.at(number)
+        right = step.exercise.solution()
+        wrong = [(x + 1) % 2 if step.exercise.task()["kind"] == "row" else max(0, x - 1) for x in right]
+        it.answer(number, wrong)
+        assert it.check().startswith(("Not yet", "That is the one")), step.title
+        it.answer(number, right)
+        assert it.check().startswith("✓ Right"), step.title
+        assert it.page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")
+        expect(it.page.locator(".fm-lesson.after")).to_be_visible()
+        if number < len(STEPS):
+            it.page.get_by_role("button", name="Next").click()
+    for number in range(1, len(STEPS) + 1):
+        expect(it.page.get_by_role("radio", name=f"{number} ✓")).to_be_visible()
+    it.page.get_by_role("link", name="Open this mask in Compose").click()
+    it.page.wait_for_selector("h1:has-text('Compose')")
+    assert "n=8" in it.page.url and "lesson" not in it.page.url
+
+
+def test_the_picture_follows_the_numbers_and_a_click_sets_one(screen):
+    it = Lesson(screen()).open(3)
+    cells = it.root.locator("figure").nth(1).locator(".cell")
+    shown = lambda q, k: "seen" in cells.nth(8 * q + k).get_attribute("class")  # noqa: E731
+    field = it.root.get_by_label("LTS of key 1")
+    assert shown(5, 1)
+    field.fill("4")
+    assert not shown(5, 1) and shown(3, 1) and not shown(4, 1)
+    field.press("ArrowDown")
+    assert not shown(3, 1) and field.input_value() == "3"
+    cells.nth(8 * 6 + 2).click()
+    assert it.root.get_by_label("LTS of key 2").input_value() == "6"
+    cells.nth(8 * 6 + 2).click()
+    assert it.root.get_by_label("LTS of key 2").input_value() == "8"
+    field.fill("")
+    assert "0 to 8" in it.check()
+    field.fill("3")
+    it.root.get_by_label("LTS of key 0").fill("3")
+    assert "key 2: rows 3 … 7" in it.check()
+    assert it.root.locator(".wrong").count() == 5  # the five rows of key 2, and nothing that is right
+    it.root.get_by_role("button", name="Show the answer").click()
+    expect(it.root.get_by_label("LTS of key 2")).to_have_value("3")
+    expect(it.root.locator(".wrong")).to_have_count(0)
+
+
+def test_what_was_typed_is_there_again_and_links_name_the_step(screen):
+    it = Lesson(screen()).open(2)
+    it.numbers([6])
+    it.page.wait_for_timeout(700)
+    it.page.get_by_role("radio", name="4").click()
+    it.at(4)
+    assert "lesson=4" in it.page.url
+    it.page.get_by_role("radio", name="2").click()
+    it.at(2)
+    assert it.root.locator("input.number").input_value() == "6"
+    it.page.keyboard.press("Enter")
+    it.page.get_by_role("link", name="Measure").first.click()
+    it.page.wait_for_selector("h1:has-text('Measure')")
+    it.page.get_by_role("link", name="Learn").first.click()
+    it.at(2)
+    assert it.root.locator("input.number").input_value() == "6"
