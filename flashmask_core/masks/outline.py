@@ -122,7 +122,7 @@ def bounds(o: Outline) -> list[str]:
     elif o.farthest < size - 1 and o.nearest < 0 and o.nearest > 1 - size:
         texts.append(f"band({o.farthest}, {-o.nearest})")
     elif o.farthest < size - 1:
-        texts.append("(q < k)" if o.farthest == -1 else f"(q - k < {o.farthest + 1})")
+        texts.append({-1: "(q < k)", 0: "(q <= k)"}.get(o.farthest, f"(q - k < {o.farthest + 1})"))
     elif 1 - size < o.nearest < 0:
         texts.append(f"(k - q <= {-o.nearest})")
     if o.nearest > 0:

@@ -9,7 +9,7 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, presets, repair, state, upload
+from . import copy_link, examples, presets, repair, state, upload
 from .build import Built, built, of_screen
 from .link import MAX_LENGTH, RULES, Screen
 
@@ -92,7 +92,8 @@ def chips(screen: Screen) -> None:
             on_change=_take_preset,
             width="stretch",
         )
-        upload.popover()
+        examples.popover()
+        upload.button()
         with st.popover("Add pattern", width=132, key="picker", on_change="rerun"):
             _pattern_picker(screen)
         st.button(

@@ -117,7 +117,7 @@ def _built(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[i
     else:
         runs = runs_of(text, seqlen_q, seqlen_k)
         whole, notes = fm.ColumnMask.from_runs(runs), tuple(fm.parse(text).notes(seqlen_q, seqlen_k, runs))
-    return Built(text, variant, plane, _plane_of(whole, *plane), whole, notes)
+    return Built(text, variant, plane, one_plane(whole, *plane).canonical(), whole, notes)
 
 
 def _file_and_way(variant: str) -> tuple[str, str]:
@@ -146,12 +146,12 @@ def runs_of(text: str, seqlen_q: int, seqlen_k: int, progress=None) -> "fm.Maske
     return runs
 
 
-def _plane_of(mask: "fm.ColumnMask", batch: int, head: int) -> "fm.ColumnMask":
+def one_plane(mask: "fm.ColumnMask", batch: int, head: int) -> "fm.ColumnMask":
+    """One batch entry and head of a mask as a mask of its own, its vectors as they are."""
     if (mask.batch, mask.heads) == (1, 1):
         return mask
-    indices, causal = mask.to_startend_row_indices()
-    one = indices[batch : batch + 1, head : head + 1]
-    return fm.ColumnMask.from_startend_row_indices(one, causal=causal, seqlen_q=mask.seqlen_q).canonical()
+    vectors = (v[batch : batch + 1, head : head + 1] for v in mask.vectors)
+    return fm.ColumnMask(*vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -15,7 +15,8 @@ from .build import Built, built, fitted
 from .shelf import shelf
 
 _ICONS = {"error": ("✕", "lower"), "warning": ("!", "partial"), "note": ("i", "dim")}
-_LONG = 300  # characters of a recognised text that are shown
+SHORT = 160  # characters of a text that says at a glance what a mask is
+_LONG = 600  # characters of a recognised text that are shown
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,10 @@ def summary(mask: Built) -> None:
     checked = checked_of(*mask.source)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="recognised_bar"):
         if checked.changed_pairs:
-            st.caption(f"Nearest text: `{_cut(checked.text)}`, which differs in {checked.changed_pairs:,} pairs.")
+            st.caption(f"Nearest text: `{cut(checked.text)}`, which differs in {checked.changed_pairs:,} pairs.")
         else:
-            st.caption(f"It is exactly `{_cut(checked.text)}`.")
+            long = f"It is exactly a text of {len(checked.text):,} characters, of rectangles for the most part."
+            st.caption(f"It is exactly `{checked.text}`." if len(checked.text) <= SHORT else long)
             st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text_above")
     serious = [finding for finding in checked.findings if finding.level != "note"]
     if serious:
@@ -79,13 +81,13 @@ def _what_it_is(mask: Built, checked: Checked) -> None:
     with left:
         if checked.changed_pairs:
             st.markdown(
-                f"No short text gives this mask. The nearest is `{_cut(checked.text)}`, which differs in "
+                f"No short text gives this mask. The nearest is `{cut(checked.text)}`, which differs in "
                 f"**{checked.changed_pairs:,}** pairs."
             )
         elif _as_typed(mask) == checked.text:
             st.markdown("No shorter text gives this mask.")
         else:
-            st.markdown(f"This is exactly `{_cut(checked.text)}`.")
+            st.markdown(f"This is exactly `{cut(checked.text)}`.")
     with right:
         if checked.text != _as_typed(mask):
             st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text",
@@ -100,17 +102,27 @@ def _as_typed(mask: Built) -> str:
 def _list(findings, mask: Built, key: str) -> None:
     """Findings, each with a button that goes to a place it speaks of."""
     for number, finding in enumerate(findings):
-        icon, colour = _ICONS[finding.level]
         left, right = st.columns([8, 1.3], vertical_alignment="center")
         with left:
-            st.html(
-                f'<div class="fm-finding"><i style="background:var(--fm-{colour})" title="{finding.level}">{icon}</i>'
-                f"<span>{escape(finding.message)}</span></div>"
-            )
+            st.html(finding_html(finding))
         if finding.at is not None:
             with right:
                 st.button("Look at it", key=f"{key}_{number}", on_click=state.select, args=(finding.at,), width="stretch",
                           help=f"Query {finding.at[0]:,}, key {finding.at[1]:,}")  # fmt: skip
+
+
+def finding_html(finding: Finding) -> str:
+    """A finding as one line with the sign of its level."""
+    return line_html(finding.level, finding.message)
+
+
+def line_html(level: str, message: str) -> str:
+    """A message with the sign of a level: a cross, an exclamation mark or an i."""
+    icon, colour = _ICONS[level]
+    return (
+        f'<div class="fm-finding"><i style="background:var(--fm-{colour})" title="{level}">{icon}</i>'
+        f"<span>{escape(message)}</span></div>"
+    )
 
 
 def _meant(mask: Built) -> None:
@@ -156,6 +168,6 @@ def _difference_html(extra: fm.MaskedRuns, missing: fm.MaskedRuns) -> str:
     return f'<figure class="fm-thumb"><img src="{source}" alt="Where the masks differ"><figcaption>{legend}</figcaption></figure>'
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     text = text.replace("`", "")
     return text if len(text) <= _LONG else f"{text[:_LONG]} …"

@@ -55,7 +55,7 @@ def around(page, pages) -> None:
     screen = state.open_screen(page.url_path)
     state.publish()
     wide = _WIDE_TEXT_CSS if len(screen.mask) > 42 else ""
-    st.html(f"<style>{theme.variables(':root')}{theme.CARD_CSS}{_PAGE_CSS}{wide}</style>")
+    st.html(f"<style>{theme.variables(':root')}{theme.overlays()}{theme.CARD_CSS}{_PAGE_CSS}{wide}</style>")
     if st.session_state.link_problems:
         st.warning(
             "Part of this link could not be read, so the nearest valid screen is shown: "

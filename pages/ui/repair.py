@@ -24,6 +24,7 @@ _WORDS = {
     "passes": ("Exact", "pairs wrong", "merged by their log-sum-exp"),
 }
 HEAD_DIM = 128
+_LEAST_MS = 0.05  # below it a kernel's launch counts for more than its tiles
 
 
 def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
@@ -31,9 +32,9 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
     item_title, file = _source(screen)
     fit = fitted(item_title, screen.seqlen_q, screen.keys, file)
     way = _way(fit)
-    many = len(error.columns)
+    many, name = len(error.columns), item_title if file else "This mask"
     st.html(
-        f'<div class="fm-error" role="alert"><b>This mask does not fit FlashMask.</b> {many:,} of {screen.keys:,} '
+        f'<div class="fm-error" role="alert"><b>{escape(name)} does not fit FlashMask.</b> {many:,} of {screen.keys:,} '
         f"column{'s' * (screen.keys != 1)} need up to {error.max_runs:,} hidden runs, and four vectors hold two. There "
         "are three ways on; the picture below shows the one that is chosen.</div>"
     )
@@ -92,7 +93,7 @@ def _card(way: WayOn, chosen: str, fit: fm.Fit) -> None:
     body += cards.row("tiles computed", tiles)
     for label, ms in (("forward, about", way.forward_ms), ("backward, about", way.backward_ms)):
         if ms is not None:
-            body += cards.row(label, f"{ms:.3g} ms")
+            body += cards.row(label, f"{ms:.3g} ms" if ms >= _LEAST_MS else f"below {_LEAST_MS} ms")
     st.html(cards.card(title, f"{way.changed_pairs:,}", body, foot=foot))
     if way.name != "passes":
         on = chosen == way.name

@@ -108,12 +108,17 @@ def fitted_to(screen: Screen, mask: "fm.ColumnMask | fm.MaskedRuns") -> Screen:
     return replace(fitted, view=fitted.nearest_view(fitted.view)) if fitted.view else fitted
 
 
+def is_screen(data: bytes) -> bool:
+    """Whether a file is the small file of a screen."""
+    return data.lstrip()[:1] == b"{" and FORMAT.encode() in data[:200]
+
+
 def put_upload(data: bytes, title: str, **options) -> Screen | str:
     """What an uploaded file holds: a Screen for a screen's small file, or the name of the mask on the shelf.
 
     Options go to `flashmask_core.load_mask`. Raises its ValueError or TypeError for a file that is no mask.
     """
-    if data.lstrip()[:1] == b"{" and FORMAT.encode() in data[:200]:
+    if is_screen(data):
         return _read_screen(data)
     mask = read_mask(data, **options)
     name = name_of(data + repr(sorted(options.items())).encode())

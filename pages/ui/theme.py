@@ -55,6 +55,12 @@ CARD_CSS = """
   font-style: normal; font-size: 12px; line-height: 18px; text-align: center; margin-top: 1px; }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
+.st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }
+.st-key-examples .fm-sub { font-size: 13px; line-height: 1.4; margin-top: -10px; }
+.st-key-examples [data-testid="stColumn"]:first-child { min-width: 56px; max-width: 64px; flex: none; }
+.st-key-examples [data-testid="stHorizontalBlock"] { flex-wrap: nowrap; }
+.st-key-examples [data-testid="stColumn"]:last-child { min-width: 0; }
+.st-key-repair .fm-thumb { max-width: 280px; }
 .fm-thumb figcaption { color: var(--fm-dim); font-size: 12px; margin-top: 4px; }
 .fm-error small { color: var(--fm-dim); }
 .fm-error pre { margin: 0 0 4px; padding: 0; background: none; font: 13px/1.35 ui-monospace, Menlo, Consolas, monospace;
@@ -67,6 +73,12 @@ def variables(selector: str) -> str:
     """CSS that sets --fm-<name> for every colour of the palette on a selector."""
     lines = "".join(f"--fm-{name}:light-dark({light},{dark});" for name, (light, dark) in PALETTE.items())
     return f"{selector}{{{lines}}}"
+
+
+def overlays() -> str:
+    """CSS for what stands outside the app's own element, which alone knows the theme."""
+    scheme = "dark" if is_dark() else "light"
+    return f'[data-testid="stPopoverBody"],[data-testid="stDialog"]{{color-scheme:{scheme}}}'
 
 
 def is_dark() -> bool:

@@ -15,9 +15,9 @@ _BLOCKS = 160  # on the longer side, at most
 _PIXELS = 480
 
 
-def of_runs(runs: MaskedRuns, dark: bool, marked: np.ndarray | None = None) -> str:
-    """A square or oblong picture of a mask; `marked` columns get a bar below it."""
-    block = fitting_block(max(runs.seqlen_q, runs.seqlen_k), 1, _BLOCKS)
+def of_runs(runs: MaskedRuns, dark: bool, marked: np.ndarray | None = None, blocks: int = _BLOCKS) -> str:
+    """A square or oblong picture of a mask in so many blocks at most; `marked` columns get a bar below it."""
+    block = fitting_block(max(runs.seqlen_q, runs.seqlen_k), 1, blocks)
     kinds = block_kinds(runs, block, block)
     colours = [*THEMES["dark" if dark else "light"][4:]]
     bar = np.zeros((0, kinds.shape[1]), np.uint8)

@@ -1,11 +1,19 @@
-"""A mask from a file: what it is, is said by the user where the file does not say it."""
+"""A mask from a file: a preview of what was read, and questions where the file does not say it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from html import escape
+
 import streamlit as st
 
-from . import shelf, state
-from .build import Built
+import flashmask_core as fm
+from flashmask_core.masks.compare import runs_of
+from flashmask_core.masks.lint import Finding
+from flashmask_core.masks.outline import Outline
+
+from . import check, shelf, state, theme, thumbnail
+from .build import Built, one_plane
 from .link import Screen
 
 _KINDS = {
@@ -19,8 +27,17 @@ _KINDS = {
     "json": "our own .json",
 }
 _CAUSAL = ("startend_row_indices", "cu_seqlens", "lengths", "position_ids", "attention_mask")
+_ACCEPTED = """\
+- **dense** `[Sq, Sk]`, `[B, Sq, Sk]` or `[B, Hm, Sq, Sk]`: 0 and 1, bool, additive (0 and −1e4 or less), or a PNG of two tones
+- **startend_row_indices** `[B, Hm, Sk, C]`, with its causal flag
+- **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask** of 0, 1 or document numbers
+- **.json** of ours: a mask, or a whole screen
+
+Files are read, never executed; pickles (.pt) are not read at all. Rows are queries, columns are keys."""
+_RECOGNISED_UP_TO = 1 << 17  # keys, in a preview
 
 
+<<<<<<< HEAD
 def popover() -> None:
     """Upload a mask or the small file of a screen."""
     with st.popover("Upload", width=104, key="upload_popover", on_change="rerun"):
@@ -32,17 +49,149 @@ def popover() -> None:
         )
         kind = st.selectbox("What it holds", list(_KINDS), format_func=_KINDS.__getitem__, key="upload_kind")
         options = {}
+=======
+@dataclass(frozen=True)
+class Preview:
+    """What a file was read as; `picture` is its first batch entry and head."""
+
+    facts: str
+    picture: str
+    findings: tuple[Finding, ...]
+    text: str
+    upside_down: bool
+
+
+def button() -> None:
+    """Opens the dialog."""
+    if st.button("Upload", width=104, key="upload_open"):
+        st.dialog("Upload a mask", width="large")(ask)()
+
+
+def ask() -> None:
+    """What stands in the dialog."""
+    if st.session_state.pop("upload_done", False):
+        st.rerun()
+    file = st.file_uploader(
+        "Mask or screen", type=["npy", "npz", "csv", "png", "json", "safetensors"], key="upload",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if file is None:
+        st.markdown(_ACCEPTED)
+        return
+    if shelf.is_screen(file.getvalue()):
+        st.markdown("This is the small file of a screen.")
+        _show_button(file, "auto", {})
+        return
+    kind, options = _questions(file.name)
+    found = _preview(file.file_id, kind, tuple(options.items()), theme.is_dark(), _data=file.getvalue())
+    if isinstance(found, Preview):
+        _shown(found, file, kind, options)
+    elif kind in ("auto", "dense") and "polarity" not in options and found.startswith("polarity:"):
+        _ask_polarity(file, kind, options)
+    else:
+        st.error(found)
+    if problem := st.session_state.pop("upload_problem", None):
+        st.error(problem)
+
+
+def _questions(name: str) -> tuple[str, dict]:
+    """The kind and the options for `load_mask` that were chosen."""
+    options = {}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="upload_questions"):
+        kind = st.selectbox("What it holds", list(_KINDS), format_func=_KINDS.__getitem__, key="upload_kind", width=220)
+>>>>>>> 2d91a08 (Upload asks with a preview of both readings; worked examples as a menu; safetensors; a mask that does not fit can be uploaded)
         if kind in _CAUSAL:
-            flag = st.segmented_control("Causal", ["causal", "not causal"], key="upload_causal")
+            flag = st.segmented_control("Causal flag", ["causal", "not causal"], key="upload_causal")
             options["causal"] = None if flag is None else flag == "causal"
+        if kind == "startend_row_indices":
+            options["seqlen_q"] = st.number_input("Queries Sq, if not Sk", 1, value=None, key="upload_sq", width=170)
         if kind in ("auto", "dense"):
             options["polarity"] = st.segmented_control(
-                "True, 1 or bright means", ["visible", "masked"], key="upload_polarity"
+                "1, True or bright is", ["visible", "masked"], key="upload_polarity"
             )
-        given = {name: value for name, value in options.items() if value is not None}
-        st.button("Show it", type="primary", disabled=file is None, on_click=_take, args=(file, kind, given))
-        if problem := st.session_state.pop("upload_problem", None):
-            st.error(problem)
+            rows = st.segmented_control("Rows are", ["queries", "keys"], default="queries", key="upload_rows")
+            options["rows"] = "keys" if rows == "keys" else None
+        if name.endswith((".npz", ".safetensors")):
+            options["array"] = st.text_input("Array", key="upload_array", width=150).strip() or None
+        if name.endswith(".csv"):
+            column = st.text_input("Column, by name or number", key="upload_column", width=190).strip()
+            options["column"] = int(column) if column.isdecimal() else column or None
+    return kind, {name: value for name, value in options.items() if value is not None}
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading …")
+def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: bytes) -> Preview | str:
+    """What `load_mask` makes of the file, or what is wrong in one message."""
+    try:
+        mask = shelf.read_mask(_data, kind=kind, **dict(options))
+    except (ValueError, TypeError, MemoryError) as error:
+        return (str(error) or type(error).__name__)[:800]
+    one = one_plane(mask, 0, 0) if isinstance(mask, fm.ColumnMask) else mask
+    runs = runs_of(one)
+    several = f", B = {mask.batch}, Hm = {mask.heads}" if isinstance(mask, fm.ColumnMask) and one is not mask else ""
+    pairs, size = runs.visible_pairs(), runs.seqlen_q * runs.seqlen_k
+    facts = f"{runs.seqlen_q:,} queries × {runs.seqlen_k:,} keys{several} · {pairs:,} pairs visible, {100 * pairs / size:.1f} %"
+    if isinstance(mask, fm.MaskedRuns):
+        facts += f" · {int((runs.counts > 2).sum()):,} columns do not fit FlashMask"
+    elif kind == "startend_row_indices":
+        facts += f" · causal={mask.causal}"
+    findings = [f for f in fm.lint(one) if f.level != "note"][:3]
+    known = fm.recognise(runs) if runs.seqlen_k <= _RECOGNISED_UP_TO else None
+    outline = Outline(runs) if pairs else None
+    upside_down = bool(outline and outline.farthest <= 0 > outline.nearest)
+    picture = thumbnail.of_runs(runs, dark)
+    return Preview(
+        facts, picture, tuple(findings), known.text if known and len(known.text) <= check.SHORT else "", upside_down
+    )
+
+
+def _shown(found: Preview, file, kind: str, options: dict) -> None:
+    left, right = st.columns([1, 1.5], gap="medium")
+    with left:
+        st.html(_figure(found.picture, "As it was read"))
+    with right:
+        st.markdown(f"**{escape(shelf.plain(file.name))}**  \n{found.facts}")
+        if found.text:
+            st.caption(f"This is `{check.cut(found.text)}`.")
+        for finding in found.findings:
+            st.html(check.finding_html(finding))
+        if found.upside_down and "rows" not in options:
+            st.html(check.line_html("warning", "Every query sees only itself and what comes after it. If the rows are keys, "
+                                               "say so above."))  # fmt: skip
+        _show_button(file, kind, options)
+
+
+def _ask_polarity(file, kind: str, options: dict) -> None:
+    """Both readings side by side; a click chooses."""
+    st.markdown(
+        "The file does not say whether 1, True or the brighter tone means visible or masked. Which of the two is it?"
+    )
+    for column, polarity in zip(st.columns([1, 1, 0.7], gap="medium"), ("visible", "masked")):
+        both = tuple({**options, "polarity": polarity}.items())
+        found = _preview(file.file_id, kind, both, theme.is_dark(), _data=file.getvalue())
+        with column:
+            if isinstance(found, str):
+                st.error(found)
+                continue
+            st.html(_figure(found.picture, f"1, True or bright is {polarity}: {found.facts}"))
+            st.button(
+                f"It is {polarity}", on_click=_answer, args=(polarity,), key=f"upload_{polarity}", width="stretch"
+            )
+
+
+def _answer(polarity: str) -> None:
+    st.session_state["upload_polarity"] = polarity
+
+
+def _figure(picture: str, words: str) -> str:
+    return (
+        f'<figure class="fm-thumb"><figcaption>keys →</figcaption><img src="{picture}" alt="Preview of the mask"><figcaption>'
+        f"queries ↓ · {escape(words)}</figcaption></figure>"
+    )
+
+
+def _show_button(file, kind: str, options: dict) -> None:
+    st.button("Show it", type="primary", on_click=_take, args=(file, kind, options), key="upload_show")
 
 
 def _take(file, kind: str, options: dict) -> None:
@@ -50,16 +199,21 @@ def _take(file, kind: str, options: dict) -> None:
         found = shelf.put_upload(file.getvalue(), file.name, kind=kind, **options)
         if isinstance(found, str):
             mask = shelf.shelf().get(found).content
-            found = shelf.fitted_to(Screen(file=found, heads=max(mask.heads, 32)), mask)
+            heads = mask.heads if isinstance(mask, fm.ColumnMask) else 1
+            found = shelf.fitted_to(Screen(file=found, heads=max(heads, 32)), mask)
     except (ValueError, TypeError, MemoryError) as error:
         st.session_state.upload_problem = str(error)[:800] or type(error).__name__
         return
     state.show(found)
+<<<<<<< HEAD
     st.session_state.upload_popover = False
+=======
+    st.session_state.upload_done = True
+>>>>>>> 2d91a08 (Upload asks with a preview of both readings; worked examples as a menu; safetensors; a mask that does not fit can be uploaded)
 
 
 def about(built: Built, screen: Screen) -> None:
-    """Which file is shown, and a choice of its batch entries and heads where it has several."""
+    """Which file is shown, what it is, and a choice of its batch entries and heads where it has several."""
     whole = built.whole
     planes = [(b, h) for b in range(whole.batch) for h in range(whole.heads)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="upload_bar"):
@@ -75,3 +229,4 @@ def about(built: Built, screen: Screen) -> None:
                 format_func=lambda plane: f"batch {plane[0]}, head {plane[1]}",
                 width=200,
             )
+    check.summary(built)

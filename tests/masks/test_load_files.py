@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import sys
 import zipfile
 import zlib
 
@@ -243,3 +244,28 @@ def test_damaged_files_are_refused_and_nothing_else_happens():
             assert isinstance(fm.load_mask(bytes(content), polarity="visible"), fm.ColumnMask)
         except (ValueError, TypeError):
             pass
+
+
+def test_safetensors():
+    pytest.importorskip("safetensors")
+    from safetensors.numpy import save
+
+    one = save({"mask": TRIL.astype(np.float32)})
+    assert fm.load_mask(one).equals(fm.mask("causal", 8)) and fm.load_mask(io.BytesIO(one)).equals(fm.mask("causal", 8))
+    two = save({"mask": TRIL.astype(np.int64), "rows": np.full((1, 1, 6, 1), 6, np.int32)})
+    assert fm.load_mask(two, array="rows", kind="startend_row_indices", causal=True).equals(fm.mask("causal", 6))
+    for data, options, message in (
+        (two, {}, "say which array with array=; it has mask, rows"),
+        (two, {"array": "k"}, "has no 'k'; it has mask, rows"),
+        (one[:-3], {}, "no readable .safetensors"),
+        (one[:9] + b"}" + one[10:], {}, "no readable .safetensors"),
+        (save({"mask": np.ones((1, 1, 1, 2, 2), np.float32)}), {}, "an array of shape .* is not taken"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fm.load_mask(data, **options)
+
+
+def test_safetensors_needs_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ValueError, match="takes the package safetensors"):
+        fm.load_mask(b"\x02\0\0\0\0\0\0\0{}  ")

@@ -5,6 +5,7 @@ import sys
 import pytest
 from page_tools import html_of
 
+from flashmask_core.masks.examples import EXAMPLES
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.bar import shortened
 from pages.ui.presets import PRESETS, argument_texts, joined, matching
@@ -103,6 +104,16 @@ def test_a_mask_that_does_not_fit_offers_the_nearest_ones(open_app):
         assert not app.exception and app.button(key=way).disabled == (way != "way_passes")
     app.button(key="way_passes").click().run()
     assert "Next" in app.button(key="way_passes").label and app.session_state["way_on"] == "pass 1"
+
+
+def test_an_example_takes_mask_lengths_and_tile(open_app):
+    app = open_app(mask="causal", n=8192)
+    for example in EXAMPLES.values():
+        app.button(key=f"example_{example.name}").click().run()
+        screen = app.session_state["screen"]
+        assert (screen.mask, screen.seqlen_q, screen.seqlen_k) == (example.text, example.seqlen_q, example.seqlen_k)
+        assert (screen.block_m, screen.block_n) == example.tile
+        assert not app.exception and "fm-error" not in html_of(app)
 
 
 def test_checks_and_downloads_of_a_mask(open_app):

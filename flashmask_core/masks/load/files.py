@@ -1,4 +1,4 @@
-"""Files of masks as arrays: .npy, .npz, .csv, .png and our own .json, from a path, bytes or an open file.
+"""Files of masks as arrays: .npy, .npz, .safetensors, .csv, .png and our own .json, from a path, bytes or an open file.
 
 What a file declares about its size is judged before anything of that size is read or allocated, and nothing in a file
 is ever executed: no pickles, so no .pt either.
@@ -22,10 +22,11 @@ import numpy as np
 
 from ..mask_json import MAX_TEXT_BYTES
 from .png import read_png
+from .safetensors_file import is_safetensors, read_safetensors
 
 MAX_ELEMENTS = 1 << 28  # of an array: a dense mask of 16,384 x 16,384
 MAX_BYTES = 8 * MAX_ELEMENTS + (1 << 16)  # of a file, and of what an .npz unpacks to
-FORMATS = ".npy, .npz, .csv, .png (grey, palette or RGB, not interlaced) or the .json that export_mask writes"
+FORMATS = ".npy, .npz, .safetensors, .csv, .png (grey, palette or RGB, not interlaced) or export_mask's .json"
 
 _UNREADABLE_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, RuntimeError,
                    zlib.error, lzma.LZMAError)  # fmt: skip
@@ -51,7 +52,7 @@ class FileContent:
 def read_file(source, *, array: str | None = None, column: str | int | None = None) -> FileContent:
     """Read a path (str or os.PathLike), bytes, or an open binary file (from its start).
 
-    array: which array of an .npz that has several. column: which column of a .csv, by the name in its first line or
+    array: which array of an .npz or a .safetensors that has several. column: which column of a .csv, by the name in its first line or
     by number from 0.
 
     Raises ValueError for a format that is none of ours, a file that is cut short, and one above the limits; OSError
@@ -75,6 +76,8 @@ def _read_known(data: memoryview, name: str, array: str | None) -> FileContent |
         return _read_npz(data, name, array)
     if start.startswith(b"\x89PNG"):
         return FileContent(array=read_png(data, name), pixels=True)
+    if is_safetensors(data) or name.endswith(".safetensors"):
+        return FileContent(array=read_safetensors(data, name, array, check_elements))
     if start.startswith(b"\x80") or name.endswith((".pt", ".pth", ".pkl", ".pickle")):
         raise _pickled(name)
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
