@@ -16,7 +16,8 @@ from .cli_bench import add_bench_command
 from .result import dumps
 
 _PAIR_GLYPHS = {"utf": "·▒█", "ascii": ".+#"}  # by TileKind
-_TARGETS = "paddle, flex_attention, sdpa, numpy, fa4, magi, transformers, npy, json, png, svg"  # of export; read without importing it
+# Of export; read without importing it.
+_TARGETS = "paddle, flex_attention, sdpa, numpy, fa4, magi, transformers, npy, json, png, svg"
 _THUMBNAIL = 32  # cells on the longer side
 
 

@@ -1,7 +1,7 @@
 """Worked examples: masks that people ask for, each as one line of text at a size at which its numbers can be checked.
 
-    for example in EXAMPLES.values():
-        assert example.mask().visible_pairs().item() == example.pairs
+for example in EXAMPLES.values():
+    assert example.mask().visible_pairs().item() == example.pairs
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ EXAMPLES = {
     for example in (
         Example(
             "Packed fine-tuning",
-            "Three conversations in one sequence, each causal and blind to the others. Of 64 tiles of 128 × 128, 20 are "
-            "computed.",
+            "Three conversations in one sequence, each causal and blind to the others. Of 64 tiles of 128 × 128, 20 "
+            "are computed.",
             "causal & document(333, 333, 334)", 1000, 167_167, tile=(128, 128),
         ),
         Example(
             "DPO with a shared prompt",
-            "Two prompts, each with a chosen and a rejected answer. The prompt is computed once; the answers do not see "
-            "each other.",
+            "Two prompts, each with a chosen and a rejected answer. The prompt is computed once; the answers do not "
+            "see each other.",
             "share_question((96, 80, 64), (128, 72, 72))", 512, 55_744, tile=(32, 32),
         ),
         Example(
@@ -76,13 +76,14 @@ EXAMPLES = {
         ),
         Example(
             "Tree decoding",
-            "A prompt of 48, and a tree of draft tokens in depth-first order: two branches, each with two leaves. Depth "
-            "first, every subtree is one run of rows, so it fits; a node sees the prompt and its ancestors.",
+            "A prompt of 48, and a tree of draft tokens in depth-first order: two branches, each with two leaves. "
+            "Depth first, every subtree is one run of rows, so it fits; a node sees the prompt and its ancestors.",
             "causal & ~rect(56, 64, 48, 56) & ~rect(54, 56, 52, 54) & ~rect(62, 64, 60, 62)", 64, 2_008, tile=(8, 8),
         ),
         Example(
             "Decoding",
-            "One query and a cache of 777 keys in three documents: bottom-right alignment makes the query the last token.",
+            "One query and a cache of 777 keys in three documents: bottom-right alignment makes the query the last "
+            "token.",
             "causal & document(256, 256, 265)", 1, 265, seqlen_k=777, tile=(1, 64),
         ),
         Example(

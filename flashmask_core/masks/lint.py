@@ -1,4 +1,4 @@
-"""The usual mistakes in a mask: what looks wrong by itself, and what explains the difference from the mask that was meant.
+"""The usual mistakes in a mask: what looks wrong by itself, and what explains how it differs from the one meant.
 
 for finding in lint(mask):
     print(finding.level, finding.message)
@@ -27,8 +27,8 @@ class Finding:
     """Something about a mask that somebody should look at.
 
     Attributes:
-        code: "flag", "ends", "empty rows", "unseen keys", "future", "future by one", "own key", "leak", "window", "differs"
-            or "explained".
+        code: "flag", "ends", "empty rows", "unseen keys", "future", "future by one", "own key", "leak", "window",
+            "differs" or "explained".
         level: "error" (the numbers contradict themselves, or the meant mask), "warning" (rarely wanted) or "note".
         message: one or two sentences with the numbers.
         pairs: how many (query, key) pairs it is about; 0 where it is about none.
@@ -94,8 +94,8 @@ def _given_numbers(mask: ColumnMask, runs: MaskedRuns) -> list[Finding]:
         at = int(np.flatnonzero(early)[0])
         return [Finding(
             "ends", "error",
-            f"{early.sum():,} columns end before they begin: column {at} is hidden from row {lts[at]} on, above its own "
-            f"row {own[at]}. Document ends count rows from the start of the sequence, not from the start of the "
+            f"{early.sum():,} columns end before they begin: column {at} is hidden from row {lts[at]} on, above its "
+            f"own row {own[at]}. Document ends count rows from the start of the sequence, not from the start of the "
             f"document, and are no lengths.",
             at=(int(own[at]), at),
         )]  # fmt: skip
@@ -142,8 +142,8 @@ def _documents(runs: MaskedRuns, lengths):
     (q, k), *_ = first_pairs(leak, 1)
     yield Finding(
         "leak", "error",
-        f"Documents leak: {pairs:,} pairs in {len(keys_seen(leak)):,} columns see across a border, first query {q} of document "
-        f"{number[min(q + shift, runs.seqlen_k - 1)] + 1} sees key {k} of document {number[k] + 1}.",
+        f"Documents leak: {pairs:,} pairs in {len(keys_seen(leak)):,} columns see across a border, first query {q} of "
+        f"document {number[min(q + shift, runs.seqlen_k - 1)] + 1} sees key {k} of document {number[k] + 1}.",
         pairs, (q, k),
     )  # fmt: skip
 
@@ -164,7 +164,8 @@ def _unseen(runs: MaskedRuns):
     if len(keys):
         yield Finding(
             "unseen keys", "note",
-            f"{_counted(len(keys), 'key is', 'keys are')} seen by nobody ({_places(keys)}); padding, or work for nothing.",
+            f"{_counted(len(keys), 'key is', 'keys are')} seen by nobody ({_places(keys)}); padding, or work for "
+            f"nothing.",
             at=(0, int(keys[0])),
         )  # fmt: skip
 
@@ -180,16 +181,18 @@ def _diagonal(runs: MaskedRuns):
     if ahead and ahead < pairs:
         first = first_pairs(future, 1)[0]
         beyond = (runs & MaskedRuns.show(0, own - 1, **shape)).visible_pairs()
+        where = f"query {first[0]} sees key {first[1]} first"
         if beyond == 0:
-            yield Finding("future by one", "warning", f"The future is visible by one token: {ahead:,} queries see the key after "
-                          f"their own, query {first[0]} first. Causal is k <= q, not k <= q + 1.", ahead, first)  # fmt: skip
-        elif ahead * 20 < pairs:
-            yield Finding("future", "warning", f"The future is visible in a few places: {ahead:,} of {pairs:,} visible "
-                          f"pairs have their key after the query, query {first[0]} sees key {first[1]} first.",
-                          ahead, first)  # fmt: skip
+            words = (
+                f"The future is visible by one token: {ahead:,} queries see the key after their own, query {first[0]} "
+            )
+            words += "first. Causal is k <= q, not k <= q + 1."
+            yield Finding("future by one", "warning", words, ahead, first)
         else:
-            yield Finding("future", "note", f"Not causal: {ahead:,} of {pairs:,} visible pairs have their key after the "
-                          f"query, query {first[0]} sees key {first[1]} first.", ahead, first)  # fmt: skip
+            few = ahead * 20 < pairs
+            words = "The future is visible in a few places" if few else "Not causal"
+            words += f": {ahead:,} of {pairs:,} visible pairs have their key after the query, {where}."
+            yield Finding("future", "warning" if few else "note", words, ahead, first)
     diagonal = MaskedRuns.show(own, own + 1, **shape)
     lacking = diagonal & ~runs
     seen = ~runs.empty_rows()

@@ -46,8 +46,8 @@ def _mistakes(runs: MaskedRuns, meant: MaskedRuns, text: str | None):
     yield (
         _as_lengths(meant, causal),
         (
-            "The ends are lengths: every document's end counts from its own start, and has to count from the start of the "
-            "sequence."
+            "The ends are lengths: every document's end counts from its own start, and has to count from the start of "
+            "the sequence."
         ),
     )
     yield _next_length(meant, causal), "Every document has the length of the one behind it."

@@ -122,7 +122,8 @@ def svg(runs: MaskedRuns, block_m: int, block_n: int, theme: str = "light", titl
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole_width:.0f} {height + 142:.0f}" \
 font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="{escape(title[:200] or "Attention mask")}">
 <defs><pattern id="some" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">\
-<rect width="6" height="6" fill="{fills[SOME]}"/><rect width="2" height="6" fill="#000" fill-opacity=".3"/></pattern></defs>
+<rect width="6" height="6" fill="{fills[SOME]}"/>\
+<rect width="2" height="6" fill="#000" fill-opacity=".3"/></pattern></defs>
 <rect width="100%" height="100%" fill="{ground}"/>
 <text x="46" y="26" font-size="15" font-weight="600" fill="{text}">{escape(_shortened(title, whole_width))}</text>
 <text x="46" y="46" fill="{dim}">{about}</text>

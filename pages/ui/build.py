@@ -28,9 +28,9 @@ torch.set_num_threads(1)
 class Built:
     """A mask that could be made: `mask` is the plane that is drawn, `whole` all batch entries and heads of it.
 
-    `variant` says what of `text` it is: "" the mask itself, "wider", "narrower" or "pass 2" what stands for one that does
-    not fit, "file <name>" an upload with `text` for its title, "file <name> wider" and so on. `notes`: what the language
-    has to say about the text.
+    `variant` says what of `text` it is: "" the mask itself, "wider", "narrower" or "pass 2" what stands for one that
+    does not fit, "file <name>" an upload with `text` for its title, "file <name> wider" and so on. `notes`: what the
+    language has to say about the text.
     """
 
     text: str

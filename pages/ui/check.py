@@ -107,8 +107,8 @@ def _list(findings, mask: Built, key: str) -> None:
             st.html(finding_html(finding))
         if finding.at is not None:
             with right:
-                st.button("Look at it", key=f"{key}_{number}", on_click=state.select, args=(finding.at,), width="stretch",
-                          help=f"Query {finding.at[0]:,}, key {finding.at[1]:,}")  # fmt: skip
+                st.button("Look at it", key=f"{key}_{number}", on_click=state.select, args=(finding.at,),
+                          width="stretch", help=f"Query {finding.at[0]:,}, key {finding.at[1]:,}")  # fmt: skip
 
 
 def finding_html(finding: Finding) -> str:
@@ -165,7 +165,7 @@ def _difference_html(extra: fm.MaskedRuns, missing: fm.MaskedRuns) -> str:
     keys = [("lower", "shown, and should not be"), ("upper", "not shown, and should be"), ("select", "both")]
     legend = "<br>".join(f'<i class="fm-key" style="background:var(--fm-{c})"></i>{words}' for c, words in keys)
     source = thumbnail.of_difference(extra, missing, theme.is_dark())
-    return f'<figure class="fm-thumb"><img src="{source}" alt="Where the masks differ"><figcaption>{legend}</figcaption></figure>'
+    return thumbnail.figure(source, "Where the masks differ", below=legend)
 
 
 def cut(text: str) -> str:

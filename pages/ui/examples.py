@@ -12,14 +12,12 @@ from . import state, theme, thumbnail
 
 def popover() -> None:
     """A menu of the examples; a click takes mask, lengths and tile."""
-    with st.popover("Examples", width=116):
+    with st.popover("Examples", width=116, key="examples_menu", on_change="rerun"):
         with st.container(height=460, border=False, key="examples", gap="small"):
             for example in EXAMPLES.values():
                 picture, words = st.columns([1, 6], gap="small", vertical_alignment="top")
                 with picture:
-                    st.html(
-                        f'<figure class="fm-thumb"><img src="{_picture(example.name, theme.is_dark())}" alt=""></figure>'
-                    )
+                    st.html(thumbnail.figure(_picture(example.name, theme.is_dark()), ""))
                 with words:
                     st.button(
                         example.name, on_click=_take, args=(example,), key=f"example_{example.name}", type="tertiary"
@@ -34,6 +32,7 @@ def _picture(name: str, dark: bool) -> str:
 
 def _take(example: Example) -> None:
     block_m, block_n = example.tile
+    st.session_state.examples_menu = False
     state.change(
         mask=example.text, seqlen_q=example.seqlen_q, seqlen_k=example.seqlen_k, block_m=block_m, block_n=block_n
     )

@@ -48,8 +48,8 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
     rates = tile_rates(HEAD_DIM)
     if rates:
         st.caption(
-            f"Tiles of {screen.tile}. Times are estimates for an {rates.device.removeprefix('NVIDIA ')}, bf16, one batch "
-            f"entry, {screen.heads} heads, D {HEAD_DIM}, from the recorded runs (off by up to "
+            f"Tiles of {screen.tile}. Times are estimates for an {rates.device.removeprefix('NVIDIA ')}, bf16, one "
+            f"batch entry, {screen.heads} heads, D {HEAD_DIM}, from the recorded runs (off by up to "
             f"{100 * rates.worst_error:.0f} % there)."
         )
     _list(fit)
@@ -113,11 +113,9 @@ def _card(way: WayOn, chosen: str, fit: fm.Fit) -> None:
 def _picture(fit: fm.Fit) -> str:
     """The mask as it was meant, with a bar under the columns that have too many runs."""
     source = thumbnail.of_runs(fit.runs, theme.is_dark(), marked=np.array(fit.columns))
-    return (
-        f'<figure class="fm-thumb"><img src="{source}" alt="The mask as it was written; a bar marks the columns that do '
-        'not fit"><figcaption>As written. <i class="fm-key" style="background:var(--fm-select)"></i>columns that do not '
-        "fit</figcaption></figure>"
-    )
+    bar = '<i class="fm-key" style="background:var(--fm-select)"></i>'
+    words = "The mask as it was written; a bar marks the columns that do not fit"
+    return thumbnail.figure(source, words, below=f"As written. {bar}columns that do not fit")
 
 
 def _list(fit: fm.Fit) -> None:

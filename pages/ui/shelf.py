@@ -128,7 +128,10 @@ def put_upload(data: bytes, title: str, **options) -> Screen | str:
 
 
 def read_mask(data: bytes, **options) -> "fm.ColumnMask | fm.MaskedRuns":
-    """The mask that a file holds, as it was given; MaskedRuns for a single plane that does not fit. Raises as `load_mask`."""
+    """The mask that a file holds, as it was given; MaskedRuns for a single plane that does not fit.
+
+    Raises as `load_mask`.
+    """
     try:
         mask = fm.load_mask(data, **options)
     except fm.NotRepresentableError as error:

@@ -35,8 +35,8 @@ def _not_exact(built: Built) -> None:
     many = f"{fit.pass_count:,} passes"
     if built.way.startswith("pass "):
         st.warning(
-            f"The mask that was written does not fit FlashMask. These files hold {built.way} of its {many}, of which all "
-            f"are needed: `fm.fit(fm.parse(text).runs(N)).passes` is the list for `flashmask_attention`."
+            f"The mask that was written does not fit FlashMask. These files hold {built.way} of its {many}, of which "
+            f"all are needed: `fm.fit(fm.parse(text).runs(N)).passes` is the list for `flashmask_attention`."
         )
         return
     pairs = fit.narrower_pairs if built.way == "narrower" else fit.wider_pairs
@@ -70,7 +70,7 @@ def _files(built: Built) -> None:
     files = (
         ("Numbers, .npy", lambda: fm.export_mask(built.whole, "npy"), f"{stem}.npy", "For Paddle and numpy.load."),
         ("Numbers, .csv", lambda: _csv(built.mask), f"{stem}.csv", "One row a key, of the batch entry and head drawn."),
-        ("Mask, .json", lambda: fm.export_mask(built.whole, "json"), "mask.json", "load_mask gives the same mask again."),
+        ("Mask, .json", lambda: fm.export_mask(built.whole, "json"), "mask.json", "load_mask reads it back."),
         ("Picture, .png", drawn("png"), "mask.png", f"By tiles of {screen.tile}."),
         ("Picture, .svg", drawn("svg"), "mask.svg", f"By tiles of {screen.tile}, with title and axes."),
         ("This page, .html", page, "mask.html",
@@ -112,8 +112,9 @@ def _code(built: Built) -> None:
     st.caption(caveats.removeprefix("# "))
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
-        st.caption("It defines `attention(q, k, v)`; its docstring states the layout." if target != "transformers" else
-                   "It registers the attention function `column_mask`; the last line says how a model takes it.")  # fmt: skip
+        usual = "It defines `attention(q, k, v)`; its docstring states the layout."
+        registers = "It registers the attention function `column_mask`; its last line says how a model takes it."
+        st.caption(registers if target == "transformers" else usual)
     with right:
         st.download_button("Download .py", source, f"mask_{target}.py", on_click="ignore", width="stretch",
                            key="take_code")  # fmt: skip

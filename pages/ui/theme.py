@@ -50,7 +50,8 @@ CARD_CSS = """
 .fm-lesson.after { border-left: 3px solid var(--fm-line); padding-left: 10px; }
 .fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
   color: var(--fm-text); font-size: 13.5px; }
-.fm-finding { display: flex; gap: 10px; align-items: flex-start; font-size: 14px; line-height: 1.45; color: var(--fm-text); }
+.fm-finding { display: flex; gap: 10px; align-items: flex-start; font-size: 14px; line-height: 1.45;
+  color: var(--fm-text); }
 .fm-finding i { flex: none; width: 18px; height: 18px; border-radius: 50%; color: var(--fm-ground); font-weight: 700;
   font-style: normal; font-size: 12px; line-height: 18px; text-align: center; margin-top: 1px; }
 .fm-thumb { margin: 0; }

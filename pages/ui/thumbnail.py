@@ -37,6 +37,12 @@ def of_difference(extra: MaskedRuns, missing: MaskedRuns, dark: bool) -> str:
     return _uri(_scaled(kinds.astype(np.uint8)), None, colours)
 
 
+def figure(source: str, words: str, above: str = "", below: str = "") -> str:
+    """HTML of a picture with what it shows in words, and captions."""
+    above, below = (f"<figcaption>{caption}</figcaption>" if caption else "" for caption in (above, below))
+    return f'<figure class="fm-thumb">{above}<img src="{source}" alt="{words}">{below}</figure>'
+
+
 def _scaled(kinds: np.ndarray, bar: np.ndarray | None = None) -> np.ndarray:
     """Blocks of whole pixels; a bar is 10 pixels high with a gap of 4 above it."""
     scale = max(1, _PIXELS // max(kinds.shape))

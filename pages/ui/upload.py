@@ -28,28 +28,15 @@ _KINDS = {
 }
 _CAUSAL = ("startend_row_indices", "cu_seqlens", "lengths", "position_ids", "attention_mask")
 _ACCEPTED = """\
-- **dense** `[Sq, Sk]`, `[B, Sq, Sk]` or `[B, Hm, Sq, Sk]`: 0 and 1, bool, additive (0 and −1e4 or less), or a PNG of two tones
+- **dense** `[Sq, Sk]`, `[B, Sq, Sk]` or `[B, Hm, Sq, Sk]`: 0 and 1, bool, additive (0 and −1e4 or less), a two-tone PNG
 - **startend_row_indices** `[B, Hm, Sk, C]`, with its causal flag
-- **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask** of 0, 1 or document numbers
+- **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask** of 0, 1 or numbers
 - **.json** of ours: a mask, or a whole screen
 
 Files are read, never executed; pickles (.pt) are not read at all. Rows are queries, columns are keys."""
 _RECOGNISED_UP_TO = 1 << 17  # keys, in a preview
 
 
-<<<<<<< HEAD
-def popover() -> None:
-    """Upload a mask or the small file of a screen."""
-    with st.popover("Upload", width=104, key="upload_popover", on_change="rerun"):
-        file = st.file_uploader(
-            "Mask or screen",
-            type=["npy", "npz", "csv", "png", "json"],
-            key="upload",
-            help="It is read, never executed.",
-        )
-        kind = st.selectbox("What it holds", list(_KINDS), format_func=_KINDS.__getitem__, key="upload_kind")
-        options = {}
-=======
 @dataclass(frozen=True)
 class Preview:
     """What a file was read as; `picture` is its first batch entry and head."""
@@ -99,7 +86,6 @@ def _questions(name: str) -> tuple[str, dict]:
     options = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="upload_questions"):
         kind = st.selectbox("What it holds", list(_KINDS), format_func=_KINDS.__getitem__, key="upload_kind", width=220)
->>>>>>> 2d91a08 (Upload asks with a preview of both readings; worked examples as a menu; safetensors; a mask that does not fit can be uploaded)
         if kind in _CAUSAL:
             flag = st.segmented_control("Causal flag", ["causal", "not causal"], key="upload_causal")
             options["causal"] = None if flag is None else flag == "causal"
@@ -130,7 +116,8 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
     runs = runs_of(one)
     several = f", B = {mask.batch}, Hm = {mask.heads}" if isinstance(mask, fm.ColumnMask) and one is not mask else ""
     pairs, size = runs.visible_pairs(), runs.seqlen_q * runs.seqlen_k
-    facts = f"{runs.seqlen_q:,} queries × {runs.seqlen_k:,} keys{several} · {pairs:,} pairs visible, {100 * pairs / size:.1f} %"
+    facts = f"{runs.seqlen_q:,} queries × {runs.seqlen_k:,} keys{several} · "
+    facts += f"{pairs:,} pairs visible, {100 * pairs / size:.1f} %"
     if isinstance(mask, fm.MaskedRuns):
         facts += f" · {int((runs.counts > 2).sum()):,} columns do not fit FlashMask"
     elif kind == "startend_row_indices":
@@ -156,8 +143,8 @@ def _shown(found: Preview, file, kind: str, options: dict) -> None:
         for finding in found.findings:
             st.html(check.finding_html(finding))
         if found.upside_down and "rows" not in options:
-            st.html(check.line_html("warning", "Every query sees only itself and what comes after it. If the rows are keys, "
-                                               "say so above."))  # fmt: skip
+            words = "Every query sees only itself and what comes after it. If the rows are keys, say so above."
+            st.html(check.line_html("warning", words))
         _show_button(file, kind, options)
 
 
@@ -184,10 +171,7 @@ def _answer(polarity: str) -> None:
 
 
 def _figure(picture: str, words: str) -> str:
-    return (
-        f'<figure class="fm-thumb"><figcaption>keys →</figcaption><img src="{picture}" alt="Preview of the mask"><figcaption>'
-        f"queries ↓ · {escape(words)}</figcaption></figure>"
-    )
+    return thumbnail.figure(picture, "Preview of the mask", above="keys →", below=f"queries ↓ · {escape(words)}")
 
 
 def _show_button(file, kind: str, options: dict) -> None:
@@ -205,11 +189,7 @@ def _take(file, kind: str, options: dict) -> None:
         st.session_state.upload_problem = str(error)[:800] or type(error).__name__
         return
     state.show(found)
-<<<<<<< HEAD
-    st.session_state.upload_popover = False
-=======
     st.session_state.upload_done = True
->>>>>>> 2d91a08 (Upload asks with a preview of both readings; worked examples as a menu; safetensors; a mask that does not fit can be uploaded)
 
 
 def about(built: Built, screen: Screen) -> None:

@@ -350,7 +350,9 @@ def test_every_snippet_begins_with_its_caveats_and_its_mask():
         first, second, _ = fm.export_mask("causal & document(3, 3)", target, 6).split("\n", 2)
         assert first.startswith("# ") and "$" not in first and len(first) < 240
         assert second == "# 6 queries x 6 keys, B = 1, Hm = 1: causal & document(3, 3)"
-        source = fm.export_mask(fm.mask("sliding_window(700)", 2**17), target) if target not in ("sdpa", "numpy") else ""
+        if target in ("sdpa", "numpy"):  # too many pairs for a dense mask
+            continue
+        source = fm.export_mask(fm.mask("sliding_window(700)", 2**17), target)
         assert len(source) < 6000  # a long sequence is no long snippet
         assert all(len(line) <= 120 for line in source.splitlines()[1:])
 

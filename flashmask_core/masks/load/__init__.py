@@ -44,8 +44,9 @@ def load_mask(
     """The mask that a file, array or object describes.
 
     Args:
-        source: a path or an open binary file or bytes (.npy, .npz, .safetensors, .csv, .png, .json), JSON text, a numpy array, a
-            torch tensor (the mask comes out on its device), a list or tuple of numbers, or a FlexAttention BlockMask.
+        source: a path or an open binary file or bytes (.npy, .npz, .safetensors, .csv, .png, .json), JSON text, a
+            numpy array, a torch tensor (the mask comes out on its device), a list or tuple of numbers, or a
+            FlexAttention BlockMask.
         kind: one of
             "dense": [Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk]; rows are queries. 0 and 1 of any dtype, 1 is visible;
                 additive, 0 visible and -1e4 or less hidden; or bool or a PNG of two tones, which need `polarity`.
@@ -61,7 +62,8 @@ def load_mask(
         polarity: "visible" if True, 1 or the brighter tone means that the query may attend, "masked" if hidden.
         seqlen_q: Sq of startend_row_indices where Sq != Sk.
         rows: what a row of a dense matrix is, "queries" (None) or "keys", which turns it over.
-        array: which array of an .npz or a .safetensors that has several. column: which column of a .csv (name, or number from 0).
+        array: which array of an .npz or a .safetensors that has several. column: which column of a .csv (name, or
+            number from 0).
 
     Returns a ColumnMask in the canonical packing ("startend_row_indices": with its vectors as given).
 

@@ -52,8 +52,8 @@ class FileContent:
 def read_file(source, *, array: str | None = None, column: str | int | None = None) -> FileContent:
     """Read a path (str or os.PathLike), bytes, or an open binary file (from its start).
 
-    array: which array of an .npz or a .safetensors that has several. column: which column of a .csv, by the name in its first line or
-    by number from 0.
+    array: which array of an .npz or a .safetensors that has several. column: which column of a .csv, by the name in
+    its first line or by number from 0.
 
     Raises ValueError for a format that is none of ours, a file that is cut short, and one above the limits; OSError
     as `open` does.

@@ -25,7 +25,7 @@ def read_safetensors(data: memoryview, name: str, array: str | None, check_eleme
         tensors = dict(deserialize(bytes(data)))
     except (SafetensorError, ValueError, OverflowError) as error:
         raise ValueError(f"{name}: no readable .safetensors ({str(error)[:200]})") from None
-    names = ", ".join([*tensors][:20]) or "none"
+    names = ", ".join(sorted(tensors)[:20]) or "none"
     if array is None and len(tensors) != 1:
         raise ValueError(f"{name}: say which array with array=; it has {names}")
     chosen = next(iter(tensors)) if array is None else array
