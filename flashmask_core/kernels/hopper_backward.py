@@ -35,7 +35,6 @@ from .hopper_common import (
     Ring,
     aggregate,
     first_tile,
-    hide,
     mask_plane,
     new_ring,
     next_tile,
@@ -47,6 +46,7 @@ from .hopper_common import (
     tma_reduce_add,
     write_slot,
 )
+from .hopper_mask import zero_hidden
 
 COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
 DS_READY: gl.constexpr = gl.constexpr(9)  # named barriers of the two consumers
@@ -121,7 +121,7 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     if partial != 0:
         rows = read_one(step, 1) + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(0, ST))
         at = vectors + read_one(step, 3) * pitch
-        p = hide(p, 0.0, rows, cols, gl.load(at + cols), at, stride, offset, CAUSAL, BOUNDS, 0)
+        p = zero_hidden(p, rows, cols, at, stride, offset, CAUSAL, BOUNDS)
     p_dv = gl.convert_layout(p.to(mem.q.dtype), A)
     dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])

@@ -158,29 +158,3 @@ def next_tile(runs, run, tile, end):
     run += gl.where(tile == end, 2, 0)
     first = gl.load(runs + run)
     return run, gl.where(tile == end, first, tile), gl.load(runs + run + 1)
-
-
-@gluon.jit
-def hide(x, HIDDEN: gl.constexpr, rows, cols, first, vectors, stride, offset,
-         CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, COLUMN_AXIS: gl.constexpr):  # fmt: skip
-    """The element test of a PARTIAL tile: x with HIDDEN wherever column `cols` hides row `rows` (both 1-D).
-
-    `vectors` points to the mask's plane of the first vector, the others follow at multiples of `stride`, in the order
-    lts, lte, uts, ute, those in use. `first` is lts, loaded early; the others are loaded one at a time, because there
-    is no room in the registers for all of them. offset = Sk - Sq.
-    """
-    ROW_AXIS: gl.constexpr = 1 - COLUMN_AXIS
-    r = gl.expand_dims(rows, COLUMN_AXIS)
-    lower = r >= gl.expand_dims(first, ROW_AXIS)
-    if CAUSAL and BOUNDS == 2 or BOUNDS == 4:
-        lower = lower & (r < gl.expand_dims(gl.load(vectors + stride + cols), ROW_AXIS))
-    x = gl.where(lower, HIDDEN, x)
-    if CAUSAL:
-        x = gl.where(r + offset < gl.expand_dims(cols, ROW_AXIS), HIDDEN, x)
-    elif BOUNDS == 2:
-        x = gl.where(r < gl.expand_dims(gl.load(vectors + stride + cols), ROW_AXIS), HIDDEN, x)
-    else:
-        upper = r >= gl.expand_dims(gl.load(vectors + 2 * stride + cols), ROW_AXIS)
-        upper = upper & (r < gl.expand_dims(gl.load(vectors + 3 * stride + cols), ROW_AXIS))
-        x = gl.where(upper, HIDDEN, x)
-    return x

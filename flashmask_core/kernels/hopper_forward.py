@@ -3,11 +3,11 @@
 One program stays on a multiprocessor and takes row tiles from a shared counter. Its warps have three roles:
 
     producer     one warp: picks the next row tile, copies Q once and then one K and V tile after the other (TMA)
-    consumer 0   four warps: 64 query rows          consumer 1   four warps: the 64 rows below
+    consumer 0   four warps: 64 query rows          consumer 1 (, 2)   four warps: the 64 rows below
 
 Rings in shared memory: Q (with the tile's description beside it), K and V. A consumer issues S(i) = Q K(i)^T and
-O += P(i-1) V(i-1) together and does the softmax of S(i) while the second product is still running; two named barriers
-let the consumers issue in turns, so that one's softmax runs under the other's products:
+O += P(i-1) V(i-1) together and does the softmax of S(i) while the second product is still running; named barriers let
+the consumers issue in turns, so that one's softmax runs under the other's products:
 
     tensor cores   S0(i) PV0(i-1) | S1(i) PV1(i-1) | S0(i+1) PV0(i) | ...
     consumer 0            softmax(i) -------------->        softmax(i+1) ---
@@ -35,7 +35,6 @@ from .hopper_common import (
     aggregate,
     arrive_named,
     first_tile,
-    hide,
     new_ring,
     next_tile,
     opaque_zero,
@@ -44,29 +43,56 @@ from .hopper_common import (
     sync_named,
     write_slot,
 )
+from .hopper_mask import FIELDS, hide_bits, load_bounds, write_hidden_bits
 
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ROWS: gl.constexpr = gl.constexpr(64)  # query rows of a consumer
-TURN: gl.constexpr = gl.constexpr(9)  # named barriers 9 and 10: consumer 0's and 1's turn to issue products
+SLACK: gl.constexpr = gl.constexpr(8.0)
+TURN: gl.constexpr = gl.constexpr(9)  # named barriers 9, 10, 11: the consumers' turns to issue products
+
+
+@aggregate
+class Shape:
+    """The compile-time constants of a kernel."""
+
+    CONSUMERS: gl.constexpr  # warp groups of ROWS queries
+    CAUSAL: gl.constexpr  # with BOUNDS, the packing of the mask
+    BOUNDS: gl.constexpr
+    MAX_RUNS: gl.constexpr
+    HEAD: gl.constexpr  # head dim, a power of two
+    BLOCK_N: gl.constexpr  # keys of a tile
+    KEEP_Q: gl.constexpr  # Q of the FULL loop stays in registers
+
+    @gluon.constexpr_function
+    def __init__(self, CONSUMERS, CAUSAL, BOUNDS, MAX_RUNS, HEAD, BLOCK_N, KEEP_Q):
+        self.CONSUMERS = gl.constexpr(CONSUMERS)
+        self.CAUSAL = gl.constexpr(CAUSAL)
+        self.BOUNDS = gl.constexpr(BOUNDS)
+        self.MAX_RUNS = gl.constexpr(MAX_RUNS)
+        self.HEAD = gl.constexpr(HEAD)
+        self.BLOCK_N = gl.constexpr(BLOCK_N)
+        self.KEEP_Q = gl.constexpr(KEEP_Q)
 
 
 @aggregate
 class Buffers:
     """Shared memory of a program and the rings over it."""
 
-    q: gl.shared_memory_descriptor  # [q_ring.depth * 2, ROWS, HEAD]; the output leaves from here too
+    q: gl.shared_memory_descriptor  # [q_ring.depth * consumers, ROWS, HEAD]; the output leaves from here too
     k: gl.shared_memory_descriptor  # [kv stages, BLOCK_N, HEAD]
     v: gl.shared_memory_descriptor
+    hidden: gl.shared_memory_descriptor  # int16 [consumers, 4, BLOCK_N], see hopper_mask
     slots: gl.shared_memory_descriptor  # int32 [q_ring.depth, 8]: batch x head, mask plane, row tile, PARTIAL, all tiles
     q_ring: Ring
     k_ring: Ring
     v_ring: Ring
 
     @gluon.constexpr_function
-    def __init__(self, q, k, v, slots, q_ring, k_ring, v_ring):
+    def __init__(self, q, k, v, hidden, slots, q_ring, k_ring, v_ring):
         self.q = q
         self.k = k
         self.v = v
+        self.hidden = hidden
         self.slots = slots
         self.q_ring = q_ring
         self.k_ring = k_ring
@@ -75,9 +101,14 @@ class Buffers:
 
 @gluon.jit
 def _softmax(s, m_i, l_i, scale_log2):
-    """(P, maximum, sum, factor of what was summed before). l_i [ROWS, 8] are partial sums: no shuffle in the loop."""
+    """(P, maximum, sum, factor of what was summed before). l_i [ROWS, 8] are partial sums: no shuffle in the loop.
+
+    The maximum is let lag behind by up to SLACK (in log2 units): P then reaches 2 ** SLACK, its rounding is relative,
+    and the factor is 1 in nearly every step.
+    """
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 8, 16])
-    m_new = gl.maximum(m_i, gl.max(s, 1) * scale_log2)
+    top = gl.max(s, 1) * scale_log2
+    m_new = gl.where(top > m_i + SLACK, top, m_i)
     p = gl.exp2(s * scale_log2 - m_new[:, None])
     alpha = gl.exp2(m_i - m_new)
     sums = gl.convert_layout(gl.sum(p.reshape([s.shape[0], s.shape[1] // 8, 8]), 1), SUMS, assert_trivial=True)
@@ -85,33 +116,56 @@ def _softmax(s, m_i, l_i, scale_log2):
     return p, m_new, l_i, alpha
 
 
+@gluon.constexpr_function
+def _rescale_ptx(n):
+    """PTX that multiplies n numbers by their factors, of which numbers 0 and 2 are its rows', unless the warp's are 1."""
+    test = f"setp.ne.f32 p, ${2 * n}, 0f3F800000; setp.ne.or.f32 p, ${2 * n + 2}, 0f3F800000, p;"
+    products = " ".join(f"mul.f32 ${i}, ${i}, ${2 * n + i};" for i in range(n))
+    return f"{{ .reg .pred p; {test} vote.sync.any.pred p, p, 0xffffffff; @!p bra UNCHANGED; {products} UNCHANGED: }}"
+
+
+@gluon.constexpr_function
+def _rescale_operands(n):
+    return ",".join(["=f"] * n + [str(i) for i in range(n)] + ["f"] * n)
+
+
 @gluon.jit
-def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_log2, offset, WHO: gl.constexpr,
-          MASKED: gl.constexpr, Q_KEPT: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
-          HEAD: gl.constexpr, BLOCK_N: gl.constexpr):  # fmt: skip
+def _rescale(acc, alpha, HEAD: gl.constexpr):
+    """acc [ROWS, HEAD] times alpha [ROWS]; a warp whose factors are all 1 does nothing."""
+    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+    factor = gl.convert_layout(alpha, gl.SliceLayout(1, O))[:, None].broadcast_to(acc.shape)
+    N: gl.constexpr = HEAD // 2  # numbers of acc in a thread
+    return gl.inline_asm_elementwise(
+        _rescale_ptx(N), _rescale_operands(N), [acc, factor], dtype=gl.float32, is_pure=False, pack=N
+    )
+
+
+@gluon.jit
+def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_log2, offset, shape,
+          WHO: gl.constexpr, MASKED: gl.constexpr, Q_KEPT: gl.constexpr):  # fmt: skip
     """Issue S(i) and O += P(i-1) V(i-1), then the softmax of S(i) under the second product.
 
     Q_KEPT: q is Q in registers; otherwise Q is read from shared memory, at q_index.
     """
-    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
-    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, shape.BLOCK_N, 16])
+    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, shape.HEAD, 16])
     if MASKED:
-        cols = tile * BLOCK_N + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, S))
-        first = gl.load(vectors + cols)
+        cols, a, b, c, d = load_bounds(vectors, stride, tile * shape.BLOCK_N, shape.CAUSAL, shape.BOUNDS, shape.BLOCK_N)
     sync_named(TURN + WHO)
-    zero = gl.zeros([ROWS, BLOCK_N], gl.float32, S)
+    zero = gl.zeros([ROWS, shape.BLOCK_N], gl.float32, S)
     k = mem.k.index(i % mem.k_ring.depth)
     if not Q_KEPT:
         q = mem.q.index(q_index + opaque_zero(i))
     s = warpgroup_mma(q, k.permute((1, 0)), zero, use_acc=False, is_async=True)
     mem.v_ring.wait_full(i - 1)
     acc = warpgroup_mma(p, mem.v.index((i - 1) % mem.v_ring.depth), acc, is_async=True)
-    arrive_named(TURN + 1 - WHO)
+    arrive_named(TURN + (WHO + 1) % shape.CONSUMERS)
+    if MASKED:
+        write_hidden_bits(mem.hidden.index(WHO), row, offset, cols, a, b, c, d, shape.CAUSAL, shape.BOUNDS, shape.BLOCK_N)
     s = warpgroup_mma_wait(1, deps=[s])
     mem.k_ring.release(i)
     if MASKED:
-        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, S))
-        s = hide(s, float("-inf"), rows, cols, first, vectors, stride, offset, CAUSAL, BOUNDS, 1)
+        s = hide_bits(s, mem.hidden.index(WHO))
     p_new, m_i, l_i, alpha = _softmax(s, m_i, l_i, scale_log2)
     p_next = gl.convert_layout(p_new.to(mem.v.dtype), gl.DotOperandLayout(0, O, 2))
     # Waiting for the next K here makes an edge in the control flow, over which the assembler does not move the
@@ -119,51 +173,48 @@ def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride
     mem.k_ring.wait_full(i + 1, pred=more)
     acc, p, p_next = warpgroup_mma_wait(0, deps=[acc, p, p_next])
     mem.v_ring.release(i - 1)
-    acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, O))[:, None]
-    return acc, p_next, m_i, l_i
+    return _rescale(acc, alpha, shape.HEAD), p_next, m_i, l_i
 
 
 @gluon.jit
 def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
-              num_heads, num_tiles, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, MAX_RUNS: gl.constexpr,
-              HEAD: gl.constexpr, BLOCK_N: gl.constexpr, KEEP_Q: gl.constexpr):  # fmt: skip
-    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
-    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+              num_heads, num_tiles, shape):  # fmt: skip
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, shape.BLOCK_N, 16])
+    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, shape.HEAD, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 8, 16])
     P: gl.constexpr = gl.DotOperandLayout(0, O, 2)
     DEPTH: gl.constexpr = mem.q_ring.depth
-    if WHO == 1:
+    if WHO == shape.CONSUMERS - 1:
         arrive_named(TURN)  # consumer 0 begins
     start = 0  # K and V tiles taken before this row tile
     j = 0
     mem.q_ring.wait_full(0)
     bh, plane, row_tile, num_partial, num_all = read_slot(mem.slots.index(0))
     while row_tile >= 0:
-        q_index = (j % DEPTH) * 2 + WHO
+        q_index = (j % DEPTH) * shape.CONSUMERS + WHO
         q_shared = mem.q.index(q_index)
-        row = row_tile * (2 * ROWS) + WHO * ROWS
+        row = (row_tile * shape.CONSUMERS + WHO) * ROWS
         at = vectors + plane * pitch
-        run, tile, end = first_tile(runs, plane * num_tiles + row_tile, MAX_RUNS)
-        acc = gl.zeros([ROWS, HEAD], gl.float32, O)
+        run, tile, end = first_tile(runs, plane * num_tiles + row_tile, shape.MAX_RUNS)
+        acc = gl.zeros([ROWS, shape.HEAD], gl.float32, O)
         m_i = gl.full([ROWS], -1.0e30, gl.float32, gl.SliceLayout(1, S))
         l_i = gl.zeros([ROWS, 8], gl.float32, SUMS)
 
         # The first tile, without a product with V before it.
-        cols = tile * BLOCK_N + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, S))
-        first = gl.load(at + cols)
+        cols, a, b, c, d = load_bounds(at, stride, tile * shape.BLOCK_N, shape.CAUSAL, shape.BOUNDS, shape.BLOCK_N)
         mem.k_ring.wait_full(start)
         sync_named(TURN + WHO)
         k = mem.k.index(start % mem.k_ring.depth)
-        zero = gl.zeros([ROWS, BLOCK_N], gl.float32, S)
+        zero = gl.zeros([ROWS, shape.BLOCK_N], gl.float32, S)
         s = warpgroup_mma(q_shared, k.permute((1, 0)), zero, use_acc=False, is_async=True)
-        arrive_named(TURN + 1 - WHO)
+        arrive_named(TURN + (WHO + 1) % shape.CONSUMERS)
         if DEPTH > 1:  # the output of the row tile before has left by now
             tma.store_wait(0)
             mem.q_ring.release(j + DEPTH - 1, pred=j > 0)
+        write_hidden_bits(mem.hidden.index(WHO), row, offset, cols, a, b, c, d, shape.CAUSAL, shape.BOUNDS, shape.BLOCK_N)
         s = warpgroup_mma_wait(0, deps=[s])
         mem.k_ring.release(start)
-        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, S))
-        s = hide(s, float("-inf"), rows, cols, first, at, stride, offset, CAUSAL, BOUNDS, 1)
+        s = hide_bits(s, mem.hidden.index(WHO))
         p_new, m_i, l_i, alpha = _softmax(s, m_i, l_i, scale_log2)
         p = gl.convert_layout(p_new.to(mem.v.dtype), P)
         mem.k_ring.wait_full(start + 1, pred=1 < num_all)
@@ -172,16 +223,16 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
             run, tile, end = next_tile(runs, run, tile, end)
             acc, p, m_i, l_i = _step(
                 start + i, i + 1 < num_all, q_shared, q_index, mem, acc, p, m_i, l_i, tile, row, at, stride, scale_log2,
-                offset, WHO, True, False, CAUSAL, BOUNDS, HEAD, BLOCK_N,
+                offset, shape, WHO, True, False,
             )  # fmt: skip
-        if KEEP_Q:  # in registers, where it is read without using the shared memory's bandwidth
+        if shape.KEEP_Q:  # in registers, where it is read without using the shared memory's bandwidth
             q = q_shared.load(gl.DotOperandLayout(0, S, 2))
         else:
             q = q_shared
         for i in range(gl.maximum(num_partial, 1), num_all):
             acc, p, m_i, l_i = _step(
                 start + i, i + 1 < num_all, q, q_index, mem, acc, p, m_i, l_i, 0, row, at, stride, scale_log2,
-                offset, WHO, False, KEEP_Q, CAUSAL, BOUNDS, HEAD, BLOCK_N,
+                offset, shape, WHO, False, shape.KEEP_Q,
             )  # fmt: skip
 
         last = start + num_all - 1
@@ -212,10 +263,9 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
 
 @gluon.jit
 def _producer(mem, q_desc, k_desc, v_desc, runs, counts, order, counter, total, num_heads, group, mask_batch,
-              mask_heads, num_tiles, heads_per_section, MAX_RUNS: gl.constexpr,
-              HEAD: gl.constexpr, BLOCK_N: gl.constexpr):  # fmt: skip
-    Q_BYTES: gl.constexpr = 2 * ROWS * HEAD * 2
-    KV_BYTES: gl.constexpr = BLOCK_N * HEAD * 2
+              mask_heads, num_tiles, heads_per_section, shape):  # fmt: skip
+    Q_BYTES: gl.constexpr = shape.CONSUMERS * ROWS * shape.HEAD * 2
+    KV_BYTES: gl.constexpr = shape.BLOCK_N * shape.HEAD * 2
     i = 0
     j = 0
     t = gl.program_id(0)
@@ -235,12 +285,12 @@ def _producer(mem, q_desc, k_desc, v_desc, runs, counts, order, counter, total, 
         write_slot(mem.slots.index(stage), b * num_heads + h, plane, row_tile, num_partial, num_all)
         full = mem.q_ring.full.index(stage)
         mbarrier.expect(full, Q_BYTES)
-        for who in gl.static_range(2):
-            row = row_tile * (2 * ROWS) + who * ROWS
-            tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage * 2 + who))
-        run, tile, end = first_tile(runs, line, MAX_RUNS)
+        for who in gl.static_range(shape.CONSUMERS):
+            row = (row_tile * shape.CONSUMERS + who) * ROWS
+            tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage * shape.CONSUMERS + who))
+        run, tile, end = first_tile(runs, line, shape.MAX_RUNS)
         for _ in range(0, num_all):
-            col = tile * BLOCK_N
+            col = tile * shape.BLOCK_N
             mem.k_ring.wait_empty(i)
             full_k = mem.k_ring.full.index(i % mem.k_ring.depth)
             mbarrier.expect(full_k, KV_BYTES)
@@ -275,29 +325,48 @@ def forward_kernel(
     MAX_RUNS: gl.constexpr,
     HEAD: gl.constexpr,
     BLOCK_N: gl.constexpr,
+    CONSUMERS: gl.constexpr,
     Q_STAGES: gl.constexpr,
     KV_STAGES: gl.constexpr,
     KEEP_Q: gl.constexpr,
 ):  # fmt: skip
-    """A row tile is 2 x ROWS queries of one head; `total` = batch x heads."""
+    """A row tile is CONSUMERS x ROWS queries of one head; `total` = batch x heads."""
     SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     mem = Buffers(
-        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES * 2, ROWS, HEAD], SHARED),
+        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES * CONSUMERS, ROWS, HEAD], SHARED),
         gl.allocate_shared_memory(k_desc.dtype, [KV_STAGES, BLOCK_N, HEAD], SHARED),
         gl.allocate_shared_memory(v_desc.dtype, [KV_STAGES, BLOCK_N, HEAD], SHARED),
+        gl.allocate_shared_memory(gl.int16, [CONSUMERS, 4, BLOCK_N], FIELDS),
         gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], gl.SwizzledSharedLayout(1, 1, 1, [0])),
-        new_ring(Q_STAGES, 2), new_ring(KV_STAGES, 2), new_ring(KV_STAGES, 2),
+        new_ring(Q_STAGES, CONSUMERS), new_ring(KV_STAGES, CONSUMERS), new_ring(KV_STAGES, CONSUMERS),
     )  # fmt: skip
     fence_async_shared()
-    gl.warp_specialize(
-        [
-            (_consumer, (0, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q, num_heads,
-                         num_tiles, CAUSAL, BOUNDS, MAX_RUNS, HEAD, BLOCK_N, KEEP_Q)),
-            (_consumer, (1, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q, num_heads,
-                         num_tiles, CAUSAL, BOUNDS, MAX_RUNS, HEAD, BLOCK_N, KEEP_Q)),
-            (_producer, (mem, q_desc, k_desc, v_desc, runs, counts, order, counter, total, num_heads, group, mask_batch,
-                         mask_heads, num_tiles, heads_per_section, MAX_RUNS, HEAD, BLOCK_N)),
-        ],
-        [4, 1],
-        [240, 24],
-    )  # fmt: skip
+    shape = Shape(CONSUMERS, CAUSAL, BOUNDS, MAX_RUNS, HEAD, BLOCK_N, KEEP_Q)
+    if CONSUMERS == 2:
+        gl.warp_specialize(
+            [
+                (_consumer, (0, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
+                             num_heads, num_tiles, shape)),
+                (_consumer, (1, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
+                             num_heads, num_tiles, shape)),
+                (_producer, (mem, q_desc, k_desc, v_desc, runs, counts, order, counter, total, num_heads, group,
+                             mask_batch, mask_heads, num_tiles, heads_per_section, shape)),
+            ],
+            [4, 1],
+            [240, 24],
+        )  # fmt: skip
+    else:
+        gl.warp_specialize(
+            [
+                (_consumer, (0, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
+                             num_heads, num_tiles, shape)),
+                (_consumer, (1, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
+                             num_heads, num_tiles, shape)),
+                (_consumer, (2, mem, out_desc, lse, runs, vectors, stride, pitch, scale_log2, offset, seqlen_q,
+                             num_heads, num_tiles, shape)),
+                (_producer, (mem, q_desc, k_desc, v_desc, runs, counts, order, counter, total, num_heads, group,
+                             mask_batch, mask_heads, num_tiles, heads_per_section, shape)),
+            ],
+            [4, 4, 1],
+            [160, 160, 32],
+        )  # fmt: skip

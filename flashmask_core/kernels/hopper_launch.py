@@ -22,23 +22,27 @@ from .hopper_forward import forward_kernel
 from .launch import LOG2E, describable
 
 CAPABILITY = (9, 0)
-COLUMNS = 128  # keys of a tile of the backward, rows of a tile of the forward
+COLUMNS = 128  # keys of a tile of the backward
 LARGEST_BACKWARD_HEAD = 128
 
 
 @dataclass(frozen=True)
 class ForwardConfig:
-    block_n: int
+    consumers: int  # warp groups of 64 query rows
+    block_n: int  # keys of a tile
     q_stages: int
     kv_stages: int
-    keep_q: bool
-    block_m: int = 128
+    keep_q: bool  # Q of the FULL loop in registers
+
+    @property
+    def block_m(self) -> int:
+        return 64 * self.consumers
 
 
 _FORWARD = {
-    64: ForwardConfig(128, 2, 2, True),
-    128: ForwardConfig(128, 2, 2, True),
-    256: ForwardConfig(64, 1, 2, False),  # 192 KB; a second Q does not fit
+    64: ForwardConfig(3, 128, 2, 2, False),
+    128: ForwardConfig(2, 128, 2, 2, True),
+    256: ForwardConfig(2, 64, 1, 2, False),  # 192 KB; a second Q does not fit
 }
 _BACKWARD_ROWS = {64: 128, 128: 64}
 
@@ -83,8 +87,8 @@ def forward(q, k, v, packed, tiles: TileRuns, *, causal: bool, bounds: int, scal
         offset=seqlen_k - seqlen_q, num_tiles=num_tiles,
         heads_per_section=launch.heads_per_section(batch, heads, group, seqlen_k, k),
         **_mask_args(packed, tiles, causal, bounds),
-        HEAD=head, BLOCK_N=config.block_n, Q_STAGES=config.q_stages, KV_STAGES=config.kv_stages, KEEP_Q=config.keep_q,
-        num_warps=4,
+        HEAD=head, BLOCK_N=config.block_n, CONSUMERS=config.consumers, Q_STAGES=config.q_stages,
+        KV_STAGES=config.kv_stages, KEEP_Q=config.keep_q, num_warps=4,
     )  # fmt: skip
     return out, lse
 
