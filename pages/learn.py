@@ -1,10 +1,16 @@
 """Learn to write any mask as four numbers a key, by doing it."""
 
+from html import escape
+
 import streamlit as st
 
-from pages.ui import state
+from pages.ui import bar, state
 from pages.ui.lesson import board
-from pages.ui.lesson.steps import STEPS
+from pages.ui.lesson.steps import STEPS, TASKS
+from pages.ui.link import MAX_GOAL
+
+PRACTICE = len(STEPS) + 1
+OWN = "My own mask, in the mask language"
 
 st.title("Learn to write a mask as numbers", anchor=False)
 st.html('<p class="fm-sub">Ten small exercises, about ten minutes. The library checks every answer.</p>')
@@ -21,41 +27,48 @@ def chosen() -> None:
 @st.fragment
 def lesson() -> None:
     number = state.current().lesson
-    step = STEPS[number - 1]
     st.session_state.lesson_step = number
     st.pills(
         "Step",
-        list(range(1, len(STEPS) + 1)),
-        format_func=lambda n: f"{n} ✓" if board.progress(n).solved else str(n),
+        list(range(1, PRACTICE + 1)),
+        format_func=named,
         key="lesson_step",
         on_change=chosen,
         label_visibility="collapsed",
     )
     left, right = st.columns([2, 3.3], gap="medium")
-    with left:
-        st.html(f'<div class="fm-lesson"><h2>{number}. {step.title}</h2>{step.text}<p class="task">{step.task}</p></div>')
-    with right:
-        board.board(number)
-        if board.progress(number).solved:
-            st.html(f'<div class="fm-lesson after">{step.after}</div>')
-        with st.container(horizontal=True, gap="small", vertical_alignment="center", key="lesson_way"):
-            if number > 1:
-                st.button("Back", on_click=go, args=(number - 1,))
-            if number < len(STEPS):
-                kind = "primary" if board.progress(number).solved else "secondary"
-                st.button("Next", type=kind, on_click=go, args=(number + 1,))
-            else:
-                ways_on()
-        if number == len(STEPS) and board.progress(number).solved:
-            st.code(code(STEPS[-1].exercise), language="python")
+    if number == PRACTICE:
+        practice(left, right)
+    else:
+        exercise(number, left, right)
     state.publish()
 
 
-def ways_on() -> None:
-    """From the last step to the other pages."""
-    query = {"mask": STEPS[-1].exercise.goal, "n": "8", "tile": "4x4"}
-    st.page_link("pages/compose.py", label="Open this mask in Compose", query_params=query)
-    st.page_link("pages/walk.py", label="Walk the kernel over it", query_params=query | {"block": "4x4"})
+def named(number: int) -> str:
+    if number == PRACTICE:
+        return "Practice"
+    return f"{number} ✓" if board.progress(number).solved else str(number)
+
+
+def exercise(number: int, left, right) -> None:
+    """A step: words and the task on the left, the board and the way on beside them."""
+    step = STEPS[number - 1]
+    with left:
+        st.html(
+            f'<div class="fm-lesson"><h2>{number}. {step.title}</h2>{step.text}<p class="task">{step.task}</p></div>'
+        )
+    with right:
+        board.board(number)
+        solved = board.progress(number).solved
+        if solved:
+            st.html(f'<div class="fm-lesson after">{step.after}</div>')
+        with st.container(horizontal=True, gap="small", key="lesson_way"):
+            if number > 1:
+                st.button("Back", on_click=go, args=(number - 1,))
+            label = "Next" if number < len(STEPS) else "Practice"
+            st.button(label, type="primary" if solved else "secondary", on_click=go, args=(number + 1,))
+        if solved and number == len(STEPS):
+            st.code(code(step.exercise), language="python")
 
 
 def code(exercise) -> str:
@@ -65,6 +78,55 @@ def code(exercise) -> str:
         f"mask = fm.ColumnMask.from_startend_row_indices(lts.reshape(1, 1, {exercise.n}, 1), causal=True)\n"
         "out = fm.flashmask_attention(q, k, v, mask)"
     )
+
+
+def practice(left, right) -> None:
+    """Behind the last step: any mask, from words or from a text of one's own."""
+    goal = state.current().goal or next(iter(TASKS))
+    known = goal in TASKS and not st.session_state.get("goal_own")
+    with left:
+        st.html(
+            '<div class="fm-lesson"><h2>Practice</h2><p>Eight tokens. Choose how the mask is packed, and set its numbers; '
+            "or say that it does not fit.</p></div>"
+        )
+        st.session_state.lesson_task = goal if known else OWN
+        st.selectbox("Task", [*TASKS, OWN], format_func=task_name, key="lesson_task", on_change=choose_task)
+        if not known:
+            st.session_state.lesson_goal = goal
+            st.text_input("Goal", key="lesson_goal", on_change=choose_goal)
+        else:
+            st.html(f'<div class="fm-lesson"><p class="task">{TASKS[goal]}</p></div>')
+    with right:
+        try:
+            now = board.progress(PRACTICE, goal)
+        except ValueError as error:
+            st.html(f'<div class="fm-error" role="alert">{escape(bar.shortened(str(error)))}</div>')
+            return
+        board.board(PRACTICE, goal)
+        if now.solved:
+            st.html(
+                f'<div class="fm-lesson after"><p>In the mask language: <code>{escape(goal)}</code></p></div>'
+            )
+            query = {"mask": goal, "n": "8", "tile": "4x4"}
+            st.page_link("pages/compose.py", label="Open it in Compose", query_params=query)
+
+
+def task_name(task: str) -> str:
+    if task == OWN:
+        return OWN
+    return f"Task {list(TASKS).index(task) + 1}{' ✓' * board.progress(PRACTICE, task).solved}"
+
+
+def choose_task() -> None:
+    task = st.session_state.lesson_task
+    st.session_state.goal_own = task == OWN
+    if task != OWN:
+        state.change(goal=task)
+
+
+def choose_goal() -> None:
+    if st.session_state.lesson_goal.strip():
+        state.change(goal=st.session_state.lesson_goal.strip()[:MAX_GOAL])
 
 
 lesson()

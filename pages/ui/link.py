@@ -16,9 +16,10 @@ MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
-LESSON_STEPS = 10
-PLACES = {"walk": walk_place.NAMES, "learn": ("lesson",)}  # by page: where one is on it; no other page's address says so
-PLACE = ("at", "view", *walk_place.NAMES, "lesson")  # where one looks; links from page to page leave it to the session
+LESSON_STEPS = 11  # the practice behind the last one is one of them
+MAX_GOAL = 400  # characters of a mask text that is practised
+PLACES = {"walk": walk_place.NAMES, "learn": ("lesson", "goal")}  # where one is on a page; only its own address says so
+PLACE = ("at", "view", *PLACES["walk"], *PLACES["learn"])  # where one looks; links from page to page leave it to the session
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Screen:
     seqlen_k None means as many keys as queries. `file` names an uploaded mask on the server's shelf, which then stands
     in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `case` names a recorded result
     that was chosen in place of the nearest one. `at` is the selected cell (query, key), `view` the part that is drawn:
-    (first column, columns, first row, rows), None for all of it.
+    (first column, columns, first row, rows), None for all of it. `lesson` is the step of the lesson, `goal` the mask
+    that is practised behind the last one.
     """
 
     mask: str = DEFAULT_TEXT
@@ -45,6 +47,7 @@ class Screen:
     view: tuple[float, float, float, float] | None = None
     walk: WalkPlace = WalkPlace()
     lesson: int = 1
+    goal: str = ""
 
     @property
     def keys(self) -> int:
@@ -120,6 +123,11 @@ class Screen:
                 values["case"] = query["case"]
             else:
                 damaged("case", "no name of a recorded result")
+        if "goal" in query:
+            if 0 < len(query["goal"].strip()) <= MAX_GOAL:
+                values["goal"] = query["goal"].strip()
+            else:
+                damaged("goal", f"no mask text of at most {MAX_GOAL} characters")
         values["walk"], wrong = WalkPlace.from_query(query, presets.PRESETS)
         problems += wrong
         screen = cls(**values)
@@ -169,6 +177,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
         **screen.walk.said(),
         "lesson": str(screen.lesson),
+        "goal": screen.goal,
     }
 
 

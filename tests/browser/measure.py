@@ -55,6 +55,23 @@ def page_names() -> list[str]:
     return sorted(path.stem for path in (ROOT / "pages").glob("*.py") if path.stem != "__init__")
 
 
+def changes(page: str, n: int) -> list[tuple[str, str, str, object]]:
+    """(what it is, kind of widget, its key, value) of every change that is timed on a page."""
+    if page == "learn":
+        return [("another step", "button_group", "lesson_step", step) for step in (2, 3, 5, 7, 8, 9)]
+    if page == "walk":
+        return [
+            *(("another mask", "selectbox", "k_source", name) for name in ("causal", "eviction", "video frames", "")),
+            *(("another tile", "selectbox", "k_block", tile) for tile in ("4 × 4", "16 × 16", "8 × 4")),
+            *(("another pass", "button_group", "k_pass", name) for name in ("dkdv", "dq", "forward")),
+        ]
+    return [
+        *(("another mask", "text_input", "w_mask", text) for text in texts(n)),
+        *(("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")),
+        *(("the same again", "number_input", "w_nk", None) for _ in range(3)),
+    ]
+
+
 def server_ms(page: str, n: int) -> dict[str, list[tuple[float, float]]]:
     """(milliseconds on the clock, milliseconds of processor) of a page's whole script for each kind of change."""
     path = str(ROOT / "pages" / f"{page}.py")
@@ -62,20 +79,14 @@ def server_ms(page: str, n: int) -> dict[str, list[tuple[float, float]]]:
     app.session_state["canvas_drawn"] = True
     app.query_params["n"], app.query_params["mask"] = str(n), "causal"
     app.run()
-    found = {"another mask": [], "another tile": [], "the same again": []}
-
-    def timed(what: str, widget, value):
+    found = {}
+    for what, kind, key, value in changes(page, n):
+        widget = getattr(app, kind)(key=key)
         began, busy = time.perf_counter(), time.process_time()
         widget.set_value(value).run()
-        found[what].append((1000 * (time.perf_counter() - began), 1000 * (time.process_time() - busy)))
+        spent = 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - busy)
+        found.setdefault(what, []).append(spent)
         assert not app.exception
-
-    for text in texts(n):
-        timed("another mask", app.text_input(key="w_mask"), text)
-    for tile in ("64 × 64", "128 × 64", "256 × 128"):
-        timed("another tile", app.selectbox(key="w_tile"), tile)
-    for _ in range(3):
-        timed("the same again", app.number_input(key="w_nk"), None)
     return found
 
 

@@ -7,12 +7,12 @@ from page_tools import html_of
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.lesson.exercises import Misfit, Row, Tiles, Vectors
-from pages.ui.lesson.steps import STEPS
+from pages.ui.lesson.steps import STEPS, TASKS, practice
 from pages.ui.link import LESSON_STEPS, Screen
 from pages.ui.presets import argument_texts
 
-EXERCISES = [step.exercise for step in STEPS]
-TITLES = [step.title for step in STEPS]
+EXERCISES = [*(step.exercise for step in STEPS), *map(practice, TASKS)]
+TITLES = [*(step.title for step in STEPS), *TASKS]
 VECTORS = [e for e in EXERCISES if isinstance(e, Vectors)]
 
 
@@ -81,9 +81,8 @@ def test_every_step_has_a_screen(open_app, number):
     assert not app.exception and not app.warning
     assert f"{number}. {STEPS[number - 1].title}" in html_of(app)
     step = app.session_state["screen"].lesson
-    for label, target in (("Next", number + 1), ("Back", number - 1)):
-        if 1 <= target <= len(STEPS):
-            next(button for button in open_app("learn", lesson=number).button if button.label == label)
+    ways = ["Back"] * (number > 1) + ["Next" if number < len(STEPS) else "Practice"]
+    assert [button.label for button in app.button] == ways
     assert step == number and STEPS[number - 1].after not in html_of(app)
 
 
@@ -93,7 +92,7 @@ def test_next_and_back_and_the_link(open_app):
     assert app.session_state["screen"].lesson == 2 and not app.exception
     next(button for button in app.button if button.label == "Back").click().run()
     assert app.session_state["screen"].lesson == 1
-    assert LESSON_STEPS == len(STEPS)
+    assert LESSON_STEPS == len(STEPS) + 1
     assert Screen(lesson=4).to_query(page="learn") == {"lesson": "4"}
     assert Screen(lesson=4).to_query(page="walk") == Screen(lesson=4).to_query(place=False) == {}
     app = open_app("learn", lesson=99)
@@ -106,3 +105,39 @@ def test_the_lesson_keeps_the_mask_of_every_pattern(open_app):
         text = f"{name}({arguments})" if arguments else name
         app = open_app("learn", mask=text, n=700)
         assert not app.exception and app.session_state["screen"].mask == text
+
+
+def test_practice_takes_any_packing_that_shows_the_same_pairs_and_no_other():
+    free = practice("causal & document(3, 5)")
+    causal1, causal2, two, four, misfit = range(len(free.OPTIONS))
+    lts, end, start = [3] * 3 + [8] * 5, [8] * 8, [0] * 8
+    diagonal = list(range(8))
+    for packing, numbers in (
+        (causal1, [*lts, *start, *start, *start]),
+        (causal2, [*lts, *end, *start, *start]),
+        (two, [*lts, *start, *start, *diagonal]),
+        (four, [*lts, *end, *start, *diagonal]),
+    ):
+        assert free.check([packing, *numbers]).right
+        other = [packing, *numbers]
+        other[1] = 4
+        assert free.check(other).says == "Not yet: look at key 0: row 3 sees it and should not."
+    assert free.solution()[0] == causal1
+    assert "it fits" in free.check([misfit, *lts, *end, *start, *start]).says
+    odd = practice("causal & ((q - k) % 2 == 0)")
+    assert not any(odd.check([packing, *lts, *end, *start, *start]).right for packing in range(4))
+    assert odd.check(odd.solution()).says == "Right: it does not fit. Key 0 has 4 hidden runs."
+
+
+def test_the_tasks_of_practice_are_of_every_kind():
+    packings = {practice(goal).solution()[0] for goal in TASKS}
+    assert packings == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("goal", ["documnt(3)", "__import__('os')", "<script>", "document(5000)", "(" * 300])
+def test_a_goal_that_is_no_mask_is_one_message(open_app, goal):
+    app = open_app("learn", lesson=11, goal=goal)
+    assert not app.exception and html_of(app).count('class="fm-error"') == 1 and "<script>" not in html_of(app)
+    app.text_input(key="lesson_goal").set_value("causal").run()
+    assert not app.exception and "fm-error" not in html_of(app)
+    assert app.session_state["screen"].goal == "causal"

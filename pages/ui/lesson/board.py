@@ -1,4 +1,4 @@
-"""The board of a step: a Streamlit component (v2), and what this tab has done on it so far."""
+"""The board of an exercise: a Streamlit component (v2), and what this tab has done on it so far."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import streamlit as st
 
 from ..theme import variables
 from .exercises import Verdict
-from .steps import STEPS
+from .steps import STEPS, practice
 
 _KEY = "board"
 
 
 @dataclass
 class Progress:
-    """One step in this tab. solved stays; tries counts wrong answers; checks and reveals count what was asked."""
+    """An exercise in this tab. solved stays; tries counts wrong answers; checks and reveals count what was asked."""
 
+    exercise: object
     answer: list
     verdict: Verdict | None = None
     solved: bool = False
@@ -27,12 +28,21 @@ class Progress:
     reveals: int = 0
 
 
-def progress(number: int) -> Progress:
-    """What was done on step `number`, 1 … len(STEPS)."""
+def progress(number: int, goal: str = "") -> Progress:
+    """What was done on step `number`, or behind the last step on the practice of `goal`.
+
+    Raises a ValueError for a goal that is no mask text.
+    """
     done = st.session_state.setdefault("lesson_done", {})
-    if number not in done:
-        done[number] = Progress(STEPS[number - 1].exercise.start())
-    return done[number]
+    name = _name(number, goal)
+    if name not in done:
+        exercise = STEPS[number - 1].exercise if number <= len(STEPS) else practice(goal)
+        done[name] = Progress(exercise, exercise.start())
+    return done[name]
+
+
+def _name(number: int, goal: str) -> str:
+    return f"{number}: {goal}" if number > len(STEPS) else str(number)
 
 
 @cache
@@ -42,16 +52,16 @@ def _component():
         "flashmask_board",
         html=(here / "board.html").read_text("utf-8"),
         css=variables(".fm-board") + ":host{container-type:inline-size}" + (here / "board.css").read_text("utf-8"),
-        js=(here / "board.js").read_text("utf-8"),
+        js="".join((here / f"{name}.js").read_text("utf-8") for name in ("pictures", "exercises", "board")),
     )
 
 
-def board(number: int) -> None:
-    """Draw the exercise of a step."""
-    now = progress(number)
+def board(number: int, goal: str = "") -> None:
+    """Draw an exercise; arguments as in `progress`."""
+    now = progress(number, goal)
     data = {
-        "id": number,
-        "task": STEPS[number - 1].exercise.task(),
+        "id": _name(number, goal),
+        "task": now.exercise.task(),
         "answer": now.answer,
         "verdict": asdict(now.verdict) if now.verdict else None,
         "solved": now.solved,
@@ -62,44 +72,34 @@ def board(number: int) -> None:
     _component()(data=data, key=_KEY, on_answer_change=_keep, on_check_change=_check, on_reveal_change=_reveal)
 
 
-def _told(name: str) -> tuple[int, list] | None:
-    """(number of the step, answer) as the browser says; None if it is neither."""
+def _told(name: str) -> Progress | None:
+    """The exercise that the browser speaks of, with the answer it sends; None if it is none that is open here."""
     told = st.session_state[_KEY].get(name)
-    if not isinstance(told, dict) or told.get("step") not in range(1, len(STEPS) + 1):
+    if not isinstance(told, dict) or not isinstance(told.get("id"), str):
         return None
-    answer = told.get("answer")
-    start = STEPS[told["step"] - 1].exercise.start()
-    if not isinstance(answer, list) or len(answer) != len(start):
+    now, answer = st.session_state.get("lesson_done", {}).get(told["id"]), told.get("answer")
+    if now is None or not isinstance(answer, list) or len(answer) != len(now.answer):
         return None
-    return told["step"], [x if type(x) is int else None for x in answer]
+    now.answer = [x if type(x) is int else None for x in answer]
+    return now
 
 
 def _keep() -> None:
-    told = _told("answer")
-    if told:
-        progress(told[0]).answer = told[1]
+    _told("answer")
 
 
 def _check() -> None:
-    told = _told("check")
-    if told:
-        judge(*told)
-
-
-def judge(number: int, answer: list) -> Verdict:
-    """Have the library check an answer; the step remembers it."""
-    now = progress(number)
-    now.answer, now.verdict = answer, STEPS[number - 1].exercise.check(answer)
-    now.checks += 1
-    now.solved |= now.verdict.right
-    now.tries += not now.verdict.right
-    return now.verdict
+    now = _told("check")
+    if now:
+        now.verdict = now.exercise.check(now.answer)
+        now.checks += 1
+        now.solved |= now.verdict.right
+        now.tries += not now.verdict.right
 
 
 def _reveal() -> None:
-    told = _told("reveal")
-    if told:
-        now = progress(told[0])
-        now.answer = STEPS[told[0] - 1].exercise.solution()
+    now = _told("reveal")
+    if now:
+        now.answer = now.exercise.solution()
         now.verdict = Verdict(True, "This is the answer. Change it and put it back to see what each part does.")
         now.solved, now.checks, now.reveals = True, now.checks + 1, now.reveals + 1

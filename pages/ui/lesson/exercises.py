@@ -48,6 +48,23 @@ def _rows(rows: list[int], what: str = "row") -> str:
     return f"{what}s {', '.join(map(str, rows[:-1]))} and {rows[-1]}"
 
 
+def _compared(mine: "fm.ColumnMask", goal: "fm.ColumnMask") -> Verdict:
+    """Right if both show the same pairs; else the first key that differs, and every cell that does."""
+    if mine.equals(goal):
+        return Verdict(True, "Right: the library builds the same mask from your numbers.")
+    mine, goal = mine.to_dense()[0, 0], goal.to_dense()[0, 0]
+    differs = mine != goal
+    k = int(differs.any(0).nonzero()[0])
+    shown = bool(mine[differs[:, k], k][0])
+    rows = (differs[:, k] & (mine[:, k] == shown)).nonzero().flatten().tolist()
+    one = len(rows) == 1
+    if shown:
+        does = "sees it and should not" if one else "see it and should not"
+    else:
+        does = "should see it and does not" if one else "should see it and do not"
+    return Verdict(False, f"Not yet: look at key {k}: {_rows(rows)} {does}.", tuple(map(tuple, differs.nonzero().tolist())))
+
+
 @dataclass(frozen=True)
 class Row:
     """Mark what one query sees."""
@@ -147,19 +164,69 @@ class Vectors:
         numbers = _integers(answer, len(self.numbers), 0, self.n)
         if numbers is None:
             return Verdict(False, f"Every number is a row from 0 to {self.n}.")
-        mine = self.mask_of(numbers)
-        if mine.equals(self.target):
-            return Verdict(True, "Right: the library builds the same mask from your numbers.")
-        differs = mine.to_dense()[0, 0] != self.target.to_dense()[0, 0]
-        wrong = tuple(map(tuple, differs.nonzero().tolist()))
-        k = int(differs.any(0).nonzero()[0])
-        rows = [q for q in range(self.n) if differs[q, k]]
-        shown = bool(mine.to_dense()[0, 0, rows[0], k])
-        rows = [q for q in rows if bool(mine.to_dense()[0, 0, q, k]) == shown]
-        does = "see it and should not" if shown else "should see it and do not"
-        if len(rows) == 1:
-            does = "sees it and should not" if shown else "should see it and does not"
-        return Verdict(False, f"Not yet: look at key {k}: {_rows(rows)} {does}.", wrong)
+        return _compared(self.mask_of(numbers), self.target)
+
+
+@dataclass(frozen=True)
+class Free:
+    """Any goal: choose how it is packed and set every number, or say that it does not fit.
+
+    An answer is a place in OPTIONS, then n numbers of lts, lte, uts and ute each; those that are not packed count not.
+    """
+
+    goal: str
+    n: int
+
+    OPTIONS = (*PACKINGS, None)  # (causal, bounds), or "it does not fit"
+    NAMES = ("lts", "lte", "uts", "ute")
+
+    @cached_property
+    def fit(self) -> "fm.Fit":
+        return fm.fit(fm.parse(self.goal).runs(self.n))
+
+    def task(self) -> dict:
+        return {
+            "kind": "free",
+            "n": self.n,
+            "options": [option and [option[0], PACKINGS[option]] for option in self.OPTIONS],
+            "names": self.NAMES,
+        }
+
+    def start(self) -> list[int]:
+        return [0, *[self.n] * (2 * self.n), *[0] * (2 * self.n)]
+
+    def solution(self) -> list[int]:
+        answer = self.start()
+        if self.fit.mask is None:
+            answer[0] = len(self.OPTIONS) - 1
+            return answer
+        mask = self.fit.mask.canonical()
+        answer[0] = self.OPTIONS.index((mask.causal, mask.bounds))
+        for name in PACKINGS[mask.causal, mask.bounds]:
+            at = 1 + self.n * self.NAMES.index(name)
+            answer[at : at + self.n] = getattr(mask, name)[0, 0].tolist()
+        return answer
+
+    def mask_of(self, answer: list[int]) -> "fm.ColumnMask":
+        """The mask of an answer that is not "it does not fit"."""
+        causal, bounds = self.OPTIONS[answer[0]]
+        numbers = torch.tensor(answer[1:]).view(len(self.NAMES), self.n)
+        packed = [numbers[self.NAMES.index(name)] for name in PACKINGS[causal, bounds]]
+        return fm.ColumnMask.from_startend_row_indices(torch.stack(packed, -1)[None, None], causal=causal)
+
+    def check(self, answer) -> Verdict:
+        numbers = _integers(answer, len(self.start()), 0, self.n)
+        if numbers is None or numbers[0] >= len(self.OPTIONS):
+            return Verdict(False, f"Every number is a row from 0 to {self.n}; {self.n} is behind the last one.")
+        if self.OPTIONS[numbers[0]] is None:
+            if self.fit.mask is None:
+                k = self.fit.columns[0]
+                return Verdict(True, f"Right: it does not fit. Key {k} has {self.fit.runs.counts[k]} hidden runs.")
+            most = self.fit.max_runs
+            return Verdict(False, f"Not yet: it fits, no column has more than {most} hidden run{'s' * (most != 1)}.")
+        if self.fit.mask is None:
+            return Verdict(False, "Not yet: count the hidden runs of every column. Can these numbers hold them?")
+        return _compared(self.mask_of(numbers), self.fit.mask)
 
 
 @dataclass(frozen=True)

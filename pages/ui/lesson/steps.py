@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .exercises import Misfit, Number, Row, Tiles, Vectors
+from .exercises import Free, Misfit, Number, Row, Tiles, Vectors
 
 N = 8
 
@@ -50,7 +50,7 @@ STEPS = (
         "Two documents in one sequence",
         "<p>Short documents are <b>packed</b> into one long sequence, and no query may look into another document. Here "
         "the first has 3 tokens, the second 5.</p>"
-        "<p>Ask for every key: at which row does its document end? From there on nobody sees it.</p>",
+        "<p>Ask for every key: which is the first row behind its document? From there on nobody sees it.</p>",
         "Set LTS of all eight keys. You can also click a cell of your picture: hiding starts there.",
         Vectors("causal & document(3, 5)", N, True, 1, _each("lts")),
         "<p>Every key carries the end of its document. In the mask language: <code>causal & document(3, 5)</code>.</p>",
@@ -76,7 +76,7 @@ STEPS = (
         "Above the diagonal",
         "<p>Without <i>causal</i> the upper triangle is visible, and hiding there takes numbers of its own: <b>UTS</b> and "
         "<b>UTE</b>, start and end of a second hidden run. Often it begins at row 0; then UTE alone is written: all rows "
-        "before UTE are hidden.</p>"
+        "before UTE are hidden, and UTE = 0 hides none.</p>"
         "<p>Again two documents of 3 and 5 tokens, but now every token sees its whole document, before and after it.</p>",
         "Keys of one document share their numbers. Set the four.",
         Vectors(
@@ -116,7 +116,8 @@ STEPS = (
         "<ul><li>first row ≥ largest LTS: every cell is hidden, the tile is <b>skipped</b>;</li>"
         "<li>last row &lt; smallest LTS, and the tile lies below the diagonal: every cell is visible, the tile is "
         "<b>full</b> and needs no test;</li>"
-        "<li>otherwise it is <b>partial</b>: computed, and every cell tested.</li></ul>",
+        "<li>otherwise it is <b>partial</b>: computed, and every cell tested.</li></ul>"
+        "<p>Tiles above the diagonal are skipped at once.</p>",
         "Rows 12 … 15 of two documents of 6 and 10 tokens. Predict their four tiles from the numbers.",
         Tiles("causal & document(6, 10)", 16, 4, 3),
         "<p>Skipped tiles cost nothing: no load, no product. In long packed sequences most tiles are skipped, and that is "
@@ -161,3 +162,22 @@ STEPS = (
         "diagonal: LTS (and LTE). One above: UTE (and UTS). More than two: it does not fit.</p>",
     ),
 )
+
+# Practice behind the last step: what is wanted in words, and the same in the mask language.
+TASKS = {
+    "causal & ((k < 1) | (q - k < 2))": "Causal: every query sees key 0, the key before it and its own.",
+    "k >= q": "Backwards: every query sees its own key and all the keys after it.",
+    "document(4, 4) | (k < 1)": "Two documents of 4, everybody sees their whole document, and all see key 0.",
+    "causal & (~(2 <= k <= 3) | (q < 4) | (q >= 7))": "Causal, but queries 4, 5 and 6 do not see keys 2 and 3.",
+    "(q % 2 == 0) | (q == k)": "Even queries see every key, odd queries their own key alone.",
+    "(q - k >= 1) & (q - k <= 2)": "Every query sees the two keys before it, but not its own.",
+    "~rect(3, 5, 3, 5)": "Everybody sees everything, but queries 3 and 4 do not see keys 3 and 4.",
+    "causal & ((q - k == 0) | (q - k == 2) | (q - k == 4))": "Every query sees its own key, and those 2 and 4 before it.",
+}
+
+
+def practice(goal: str) -> Free:
+    """The exercise of a goal, one of TASKS or any mask text. Raises as `flashmask_core.parse` does."""
+    exercise = Free(goal, N)
+    exercise.fit  # noqa: B018  the text is read now, so that a wrong one is refused here
+    return exercise

@@ -63,7 +63,8 @@ class Walker {
     const { width } = this.find(".cells").getBoundingClientRect();
     if (!this.replay || !width) return;
     const cell = (width - 30) / Math.min(this.replay.data.block_n, this.replay.mask.sk);
-    digits = cell >= 35 ? 2 : cell >= 25 ? 1 : cell >= 19 ? 0 : -1;
+    digits = cell >= 35 ? 2 : cell >= 26 ? 1 : -1;
+    this.root.style.setProperty("--walk-cell", `${Math.round(Math.max(12, Math.min(32, digits < 0 ? cell : 32)))}px`);
     this.recolor();
   }
 

@@ -39,7 +39,7 @@ function gridOf(replay, now, follow) {
       const x = name ? values[name][q - rows[0]][k - keys[0]] : undefined;
       const hidden = !mask.visible(q, k) && (step.line === "decide" || replay.decisions[step.tile].kind !== FULL);
       const shaded = x !== undefined && x !== null && !(hidden && name !== "s");
-      const text = name ? (x === null ? "hid" : walkerDigits(x)) : hidden ? "hid" : "";
+      const text = x === undefined || x === null ? (hidden && digits >= 0 ? "hid" : "") : walkerDigits(x);
       const cell = element("td", text, { "data-q": q, "data-k": k });
       if (x !== undefined && x !== null) cell.dataset.value = x;
       if (shaded) cell.style.setProperty("--t", ((x - low) / (high - low || 1)).toFixed(3));
@@ -67,7 +67,7 @@ function ownGrid(replay, { values }) {
 
 const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉";
 const places = (row, name = "d") => row.map((_, d) => `${name}${SUBSCRIPTS[d]}`);
-let digits = 2; // as many as the cells have room for
+let digits = 2; // as many as the cells have room for, -1 for shades alone
 const walkerDigits = (x) => (digits < 0 ? "" : number(x, digits));
 
 // ---- what the program keeps ----------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ function codeLines(replay) {
   return CODE[replay.data.pass].map(([line, text]) => {
     const at = line && replay.nextOf(line, 0);
     const used = line && LINE_OF(replay.steps[at]) === line;
-    const out = element(used ? "button" : "span", text, { role: "listitem" });
+    const out = element(used ? "button" : "span", text);
     if (used) Object.assign(out, { type: "button" }).dataset.line = line;
     return out;
   });

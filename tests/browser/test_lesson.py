@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from pages.ui.lesson.steps import STEPS
+from pages.ui.lesson.steps import STEPS, TASKS, practice
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ class Lesson:
         self.at(step)
         return self
 
-    def at(self, step: int):
+    def at(self, step: int | str):
         self.page.wait_for_selector(f".fm-board[data-ready='{step}']", timeout=30_000)
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=30_000)
 
@@ -40,8 +40,8 @@ class Lesson:
             self.page.keyboard.type(str(value))
             self.page.keyboard.press("Tab")
 
-    def answer(self, number: int, answer: list[int]):
-        task = STEPS[number - 1].exercise.task()
+    def answer(self, exercise, answer: list[int]):
+        task = exercise.task()
         if task["kind"] == "row":
             for k, mark in enumerate(answer):
                 button = self.root.locator("button.cell").nth(k)
@@ -55,6 +55,12 @@ class Lesson:
         elif task["kind"] == "tiles":
             for tile, kind in enumerate(answer):
                 self.root.locator("[role=radiogroup]").nth(tile).locator("input").nth(kind).check()
+        elif task["kind"] == "free":
+            self.root.get_by_label("Packed as").select_option(str(answer[0]))
+            packed = (task["options"][answer[0]] or [False, []])[1]
+            places = [1 + 8 * task["names"].index(name) for name in packed]
+            if packed:
+                self.numbers([x for at in places for x in answer[at : at + 8]])
         else:
             self.root.locator("[name=choice]").nth(answer[0]).check()
             self.numbers([answer[1]])
@@ -67,19 +73,43 @@ def test_the_whole_lesson_wrong_and_right(screen, theme, width):
         it.at(number)
         right = step.exercise.solution()
         wrong = [(x + 1) % 2 if step.exercise.task()["kind"] == "row" else max(0, x - 1) for x in right]
-        it.answer(number, wrong)
+        it.answer(step.exercise, wrong)
         assert it.check().startswith(("Not yet", "That is the one")), step.title
-        it.answer(number, right)
+        it.answer(step.exercise, right)
         assert it.check().startswith("✓ Right"), step.title
         assert it.page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")
         expect(it.page.locator(".fm-lesson.after")).to_be_visible()
-        if number < len(STEPS):
-            it.page.get_by_role("button", name="Next").click()
+        it.page.get_by_role("button", name="Next" if number < len(STEPS) else "Practice").click()
     for number in range(1, len(STEPS) + 1):
         expect(it.page.get_by_role("radio", name=f"{number} ✓")).to_be_visible()
-    it.page.get_by_role("link", name="Open this mask in Compose").click()
+
+
+def test_practice_of_every_task_and_of_a_text_of_ones_own(screen):
+    it = Lesson(screen())
+    for task in TASKS:
+        it.tab.open("learn", lesson=11, goal=task)
+        it.at(f"11: {task}")
+        expect(it.page.locator(".fm-lesson .task")).to_have_text(TASKS[task])
+        exercise = practice(task)
+        assert it.check().startswith("Not yet")
+        it.answer(exercise, exercise.solution())
+        assert it.check().startswith("✓ Right"), task
+    goal = it.page.get_by_label("Goal")
+    it.page.get_by_label("Task").click()
+    it.page.get_by_role("option", name="My own mask").click()
+    goal.fill("causal & documnt(3, 5)")
+    goal.press("Enter")
+    expect(it.page.get_by_role("alert")).to_contain_text("documnt")
+    goal.fill("prefix_lm(2)")
+    goal.press("Enter")
+    it.at("11: prefix_lm(2)")
+    exercise = practice("prefix_lm(2)")
+    it.answer(exercise, exercise.solution())
+    assert it.check().startswith("✓ Right")
+    it.page.get_by_role("link", name="Open it in Compose").click()
     it.page.wait_for_selector("h1:has-text('Compose')")
-    assert "n=8" in it.page.url and "lesson" not in it.page.url
+    expect(it.page.get_by_label("Mask", exact=True)).to_have_value("prefix_lm(2)")
+    it.page.wait_for_function("/n=8/.test(location.search) && !/lesson|goal/.test(location.search)")
 
 
 def test_the_picture_follows_the_numbers_and_a_click_sets_one(screen):
