@@ -6,16 +6,18 @@ One program stays on a multiprocessor and takes tiles of 128 keys from a shared 
     consumer 0   four warps: the first 64 keys       consumer 1   four warps: the 64 keys behind them
 
 A consumer keeps dK and dV of its 64 keys and works on transposed tiles (keys down, queries across). With
-P = exp2(scale S - lse) and dS = P * (dP - delta), a step on row tile i is
+P = exp2(scale (S - lse)) and dS = P * (dP - delta), lse in the units of S, a step on row tile i is
 
-    S^T = K Q^T   (issued a step ahead)      P^T = exp2(...)             runs under dP^T
-    dP^T = V dO^T                            dS^T = P^T * (dP^T - delta) runs under dV
+    S^T = K Q^T - lse  (issued a step ahead)     P^T = exp2(...)      runs under dP^T
+    dP^T = V dO^T - delta                        dS^T = P^T * dP^T    runs under dV
     dV += P^T dO                             dS^T goes to shared memory, where both consumers' halves meet
     dQ = dS K, dK += dS^T Q, then S^T of step i + 1, under which dQ leaves: through shared memory, by an asynchronous
     copy that adds it to the float32 accumulator in global memory (each consumer half of the head dim)
 
-Shared memory is what the kernel is short of: its products read 6 of 8 operands from it. Hence one barrier of the two
-consumers a step (dS is double buffered) and the rotated rows of dQ, see `rotate_rows`.
+Shared memory is what the kernel is short of: its products read 8 of 10 operands from it. Hence one barrier of the two
+consumers a step (dS is double buffered), the rotated rows of dQ (see `rotate_rows`), and lse and delta as products: split
+into three terms of 16 bits and multiplied by a constant matrix they are subtracted by the tensor cores, for a quarter
+of the reads that a subtraction in registers costs.
 
 With grouped heads the row tiles of all query heads that share the key head are one long list of steps. PARTIAL tiles
 come first for each head; a column tile without any tile tests row tile 0, which hides everything.
@@ -49,6 +51,7 @@ from .hopper_common import (
 from .hopper_mask import zero_hidden
 
 COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
+TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use; the depth of one matrix instruction
 DS_READY: gl.constexpr = gl.constexpr(9)  # named barriers of the two consumers
 DS_FREE: gl.constexpr = gl.constexpr(10)
 STAGING_FREE: gl.constexpr = gl.constexpr(11)
@@ -62,7 +65,7 @@ class Buffers:
     v: gl.shared_memory_descriptor
     q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
     dout: gl.shared_memory_descriptor
-    lse: gl.shared_memory_descriptor  # float32 [stages, 1, BLOCK_M], log2 units, +inf for a query that sees nothing
+    lse: gl.shared_memory_descriptor  # [stages, BLOCK_M, TERMS], see `row_terms_kernel`
     delta: gl.shared_memory_descriptor
     ds: gl.shared_memory_descriptor  # [2, 2 * COLS, BLOCK_M]
     dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, HEAD // 2], one a consumer
@@ -92,6 +95,13 @@ class Buffers:
 
 
 @gluon.jit
+def _summing(UNIT: gl.constexpr, dtype: gl.constexpr, L: gl.constexpr):
+    """A constant [COLS, TERMS] left operand: the product with terms [TERMS, rows] is UNIT times their sum, in every row."""
+    term = gl.expand_dims(gl.arange(0, TERMS, layout=gl.SliceLayout(0, L)), 0)
+    return gl.where(term < 3, gl.full([COLS, TERMS], UNIT, gl.float32, L), 0.0).to(dtype)
+
+
+@gluon.jit
 def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
     """Rows r2 r1 r0 of every eight as r1 r0 r2: stored in this order into the swizzled buffer, float32 accumulators
     meet no bank conflict. It renames registers only; `convert_dq_kernel` reads the rows back in order."""
@@ -99,8 +109,8 @@ def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
 
 
 @gluon.jit
-def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset, WHO: gl.constexpr,
-          CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+def _step(i, more, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset,
+          WHO: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """s = S^T(i) [COLS, BLOCK_M] is there; returns S^T(i + 1), without meaning where there is no further step."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
@@ -116,8 +126,9 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     v_tile = mem.v.index(opaque_zero(i))
     mem.dout_ring.wait_full(i)
     dout = mem.dout.index(stage)
-    dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), zero, use_acc=False, is_async=True)
-    p = gl.exp2(s * scale_log2 - mem.lse.index(stage).load(ST))
+    dp = warpgroup_mma(sum_delta, mem.delta.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+    dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), dp, is_async=True)
+    p = gl.exp2(s * scale_log2)
     if partial != 0:
         rows = read_one(step, 1) + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(0, ST))
         at = vectors + read_one(step, 3) * pitch
@@ -125,7 +136,7 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     p_dv = gl.convert_layout(p.to(mem.q.dtype), A)
     dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])
-    ds = (p * (dp - mem.delta.index(stage).load(ST))).to(mem.q.dtype)
+    ds = (p * dp).to(mem.q.dtype)
     ds_shared = mem.ds.index(i % 2)
     ds_shared.slice(WHO * COLS, COLS).store(ds)
     fence_async_shared()
@@ -140,13 +151,14 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
     mem.dout_ring.release(i)
     mem.q_ring.wait_full(i + 1, pred=more)
     q_next = mem.q.index((i + 1) % DEPTH)
-    s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), zero, use_acc=False, is_async=True)
-    dq = warpgroup_mma_wait(2, deps=[dq])
+    s = warpgroup_mma(sum_lse, mem.lse.index((i + 1) % DEPTH).permute((1, 0)), zero, use_acc=False, is_async=True)
+    s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), s, is_async=True)
+    dq = warpgroup_mma_wait(3, deps=[dq])
     tma.store_wait(0)
     mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
     fence_async_shared()
     tma_reduce_add(dq_desc, [read_one(step, 2), WHO * HALF], mem.dq.index(WHO))
-    dk, ds_dk = warpgroup_mma_wait(1, deps=[dk, ds_dk])
+    dk, ds_dk = warpgroup_mma_wait(2, deps=[dk, ds_dk])
     mem.q_ring.release(i)
     s = warpgroup_mma_wait(0, deps=[s])
     return s, dk, dv
@@ -154,9 +166,13 @@ def _step(i, more, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_
 
 @gluon.jit
 def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
-              CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+              CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr,
+              LSE_UNIT: gl.constexpr):  # fmt: skip
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
+    A: gl.constexpr = gl.DotOperandLayout(0, ST, 2)
+    sum_lse = _summing(LSE_UNIT, mem.q.dtype, A)
+    sum_delta = _summing(1.0, mem.q.dtype, A)
     start = 0  # row tiles taken before this column tile
     j = 0
     mem.tile_ring.wait_full(0)
@@ -169,14 +185,16 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         sync_named(STAGING_FREE)  # both consumers' dK and dV of the tile before have left the shared memory
         mem.kv_ring.wait_full(j)
         mem.q_ring.wait_full(start)
-        q = mem.q.index(start % mem.q_ring.depth)
+        stage = start % mem.q_ring.depth
         zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-        s = warpgroup_mma(mem.k.index(0).slice(WHO * COLS, COLS), q.permute((1, 0)), zero, use_acc=False, is_async=True)
+        s = warpgroup_mma(sum_lse, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+        k_tile = mem.k.index(0).slice(WHO * COLS, COLS)
+        s = warpgroup_mma(k_tile, mem.q.index(stage).permute((1, 0)), s, is_async=True)
         s = warpgroup_mma_wait(0, deps=[s])
         for i in range(0, num_steps):
             s, dk, dv = _step(
-                start + i, i + 1 < num_steps, s, dk, dv, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset,
-                WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
+                start + i, i + 1 < num_steps, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols,
+                scale_log2, offset, WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
             )  # fmt: skip
         mem.kv_ring.release(j)
         tma.store_wait(0)
@@ -210,9 +228,9 @@ def _load_q(i, mem, b, h, bh, partial, row_tile, plane, q_desc, lse_desc, row_pi
     mem.q_ring.wait_empty(i)
     write_slot(mem.steps.index(stage), partial, row, bh * row_pitch + row, plane, 0)
     full = mem.q_ring.full.index(stage)
-    mbarrier.expect(full, BLOCK_M * HEAD * 2 + BLOCK_M * 4)
+    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
     tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage))
-    tma.async_copy_global_to_shared(lse_desc, [bh, row], full, mem.lse.index(stage))
+    tma.async_copy_global_to_shared(lse_desc, [bh, row, 0], full, mem.lse.index(stage))
 
 
 @gluon.jit
@@ -221,9 +239,9 @@ def _load_dout(i, mem, b, h, bh, row_tile, dout_desc, delta_desc, HEAD: gl.const
     row = row_tile * BLOCK_M
     mem.dout_ring.wait_empty(i)
     full = mem.dout_ring.full.index(stage)
-    mbarrier.expect(full, BLOCK_M * HEAD * 2 + BLOCK_M * 4)
+    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
     tma.async_copy_global_to_shared(dout_desc, [b, h, row, 0], full, mem.dout.index(stage))
-    tma.async_copy_global_to_shared(delta_desc, [bh, row], full, mem.delta.index(stage))
+    tma.async_copy_global_to_shared(delta_desc, [bh, row, 0], full, mem.delta.index(stage))
 
 
 @gluon.jit
@@ -284,7 +302,7 @@ def _producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs
 def backward_kernel(
     q_desc, k_desc, v_desc, dout_desc, dk_desc, dv_desc,  # [B, H or Hk, S, D]
     dq_desc,  # float32 [B * H * row_pitch, HEAD], zero; rows in the order of `rotate_rows`, without the scale
-    lse_desc, delta_desc,  # float32 [B * H, row_pitch]
+    lse_desc, delta_desc,  # [B * H, row_pitch, terms], see `row_terms_kernel`
     vectors,  # int32 [vectors in use, planes, pitch], see packed_vectors
     runs, counts, order,  # TileRuns of the column tiles
     counter,  # int32 [1], zero
@@ -296,17 +314,19 @@ def backward_kernel(
     HEAD: gl.constexpr,
     BLOCK_M: gl.constexpr,
     STAGES: gl.constexpr,
+    LSE_UNIT: gl.constexpr,
 ):  # fmt: skip
     """A column tile is 2 x COLS keys of one key head."""
     SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+    TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
     PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     mem = Buffers(
         gl.allocate_shared_memory(k_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
         gl.allocate_shared_memory(v_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(dout_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], lse_desc.layout),
-        gl.allocate_shared_memory(gl.float32, [STAGES, 1, BLOCK_M], delta_desc.layout),
+        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, TERMS], TERM_ROWS),
+        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, TERMS], TERM_ROWS),
         gl.allocate_shared_memory(q_desc.dtype, [2, 2 * COLS, BLOCK_M], SHARED),
         gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, HEAD // 2], dq_desc.layout),
         gl.allocate_shared_memory(gl.int32, [STAGES, 8], PLAIN),
@@ -317,9 +337,9 @@ def backward_kernel(
     gl.warp_specialize(
         [
             (_consumer, (0, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
-                         CAUSAL, BOUNDS, HEAD, BLOCK_M)),
+                         CAUSAL, BOUNDS, HEAD, BLOCK_M, LSE_UNIT)),
             (_consumer, (1, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
-                         CAUSAL, BOUNDS, HEAD, BLOCK_M)),
+                         CAUSAL, BOUNDS, HEAD, BLOCK_M, LSE_UNIT)),
             (_producer, (mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter,
                          total, num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
                          MAX_RUNS, HEAD, BLOCK_M)),

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import torch
 import triton
-import triton.language as tl
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from ..tiles.tile_runs import MAX_RUNS, TileRuns
+from ..tiles.tile_runs import MAX_RUNS, PADDING, TileRuns
 from . import launch
 from .hopper_backward import backward_kernel
 from .hopper_forward import forward_kernel
+from .hopper_rows import LSE_UNIT, STORED_TERMS, convert_dq_kernel, row_terms_kernel
 from .launch import LOG2E, describable
 
 CAPABILITY = (9, 0)
@@ -40,11 +40,12 @@ class ForwardConfig:
 
 
 _FORWARD = {
-    64: ForwardConfig(3, 128, 2, 2, False),
+    64: ForwardConfig(3, 128, 2, 3, False),
     128: ForwardConfig(2, 128, 2, 2, True),
     256: ForwardConfig(2, 64, 1, 2, False),  # 192 KB; a second Q does not fit
 }
 _BACKWARD_ROWS = {64: 128, 128: 64}
+_ROWS = 64  # rows a program of the kernels before and after takes
 
 
 def head_block(head_dim: int) -> int:
@@ -100,42 +101,49 @@ def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: 
     _, seqlen_k, kv_heads, _ = k.shape
     head = head_block(head_dim)
     block_m = _BACKWARD_ROWS[head]
-    delta, lse_log2 = launch.delta_and_lse(dout, dlse, out, lse)
-    row_pitch = delta.shape[2]
-    rows = batch * heads * row_pitch
-    sums = torch.zeros(rows, head, dtype=torch.float32, device=q.device)
-    dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (k, v))
+    row_pitch = seqlen_q + -seqlen_q % PADDING
+    lse_terms, delta_terms, dq_sums = _row_terms(dout, dlse, out, lse, row_pitch, scale)
+    dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     num_tiles = triton.cdiv(seqlen_k, COLUMNS)
     backward_kernel[(_workers(q.device, batch * kv_heads * num_tiles),)](
         _describe(q, block_m, head), _describe(k, COLUMNS, head), _describe(v, COLUMNS, head),
         _describe(dout, block_m, head), _describe(dk, COLUMNS // 2, head), _describe(dv, COLUMNS // 2, head),
-        TensorDescriptor(sums, [rows, head], [head, 1], [block_m, head // 2], gl.NVMMASharedLayout(128, 32, 2)),
-        _describe_rows(lse_log2, block_m), _describe_rows(delta, block_m),
+        TensorDescriptor(
+            dq_sums, list(dq_sums.shape), [head, 1], [block_m, head // 2], gl.NVMMASharedLayout(128, 32, 2)
+        ),
+        _describe_terms(lse_terms, block_m), _describe_terms(delta_terms, block_m),
         scale=scale, scale_log2=scale * LOG2E, total=batch * kv_heads, num_heads=heads, group=heads // kv_heads,
         offset=seqlen_k - seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
-        heads_per_section=launch.heads_per_section(batch, kv_heads, 1, seqlen_q * heads // kv_heads, q),
-        **_mask_args(packed, tiles, causal, bounds), HEAD=head, BLOCK_M=block_m, STAGES=2, num_warps=4,
+        # Beside Q and dO the float32 sums of dQ want to stay in the L2 cache, and half of it is better than all.
+        heads_per_section=launch.heads_per_section(batch, kv_heads, 1, 4 * seqlen_q * heads // kv_heads, q),
+        **_mask_args(packed, tiles, causal, bounds),
+        HEAD=head, BLOCK_M=block_m, STAGES=2, LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
     )  # fmt: skip
-    dq = torch.empty_like(q, memory_format=torch.contiguous_format)
-    convert_dq_kernel[(triton.cdiv(seqlen_q, 64) * batch * heads,)](
-        sums, dq, scale, heads, seqlen_q, row_pitch, triton.cdiv(seqlen_q, 64), *dq.stride()[:3], dq.shape[3],
-        ROWS=64, HEAD=head, num_warps=4,
+    num_tiles = triton.cdiv(seqlen_q, _ROWS)
+    convert_dq_kernel[(batch * heads * num_tiles,)](
+        dq_sums, launch.describe(dq, _ROWS, head), scale=scale, num_heads=heads, row_pitch=row_pitch,
+        num_tiles=num_tiles, BLOCK_M=_ROWS, HEAD=head, num_warps=4,
     )  # fmt: skip
     return dq, dk, dv
 
 
-@triton.jit
-def convert_dq_kernel(sums, dq, scale, num_heads, seqlen_q, row_pitch, num_tiles, stride_b, stride_s, stride_h, head_dim,
-                      ROWS: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
-    """dq = scale * sums in dq's dtype, with the rows of every eight back in order (see `rotate_rows`)."""
-    bh = tl.program_id(0) // num_tiles
-    b, h = (bh // num_heads).to(tl.int64), bh % num_heads
-    rows = (tl.program_id(0) % num_tiles) * ROWS + tl.arange(0, ROWS)
-    stored = (rows & -8) | ((rows & 3) << 1) | ((rows >> 2) & 1)
-    d = tl.arange(0, HEAD)[None, :]
-    x = tl.load(sums + (bh.to(tl.int64) * row_pitch + stored[:, None]) * HEAD + d)
-    at = dq + b * stride_b + h * stride_h + rows[:, None].to(tl.int64) * stride_s + d
-    tl.store(at, (x * scale).to(dq.dtype.element_ty), mask=(rows < seqlen_q)[:, None] & (d < head_dim))
+def _row_terms(dout, dlse, out, lse, row_pitch: int, scale: float):
+    """(lse terms, delta terms [B * H, row_pitch, STORED_TERMS], zeroed float32 sums [B * H * row_pitch, head])."""
+    batch, seqlen_q, heads, head_dim = out.shape
+    head, lines = head_block(head_dim), batch * heads
+    lse_terms, delta_terms = (
+        torch.empty(lines, row_pitch, STORED_TERMS, dtype=out.dtype, device=out.device) for _ in range(2)
+    )
+    dq_sums = torch.empty(lines * row_pitch, head, dtype=torch.float32, device=out.device)
+    num_tiles = row_pitch // _ROWS
+    row_terms_kernel[(lines * num_tiles,)](
+        launch.describe(out, _ROWS, head), launch.describe(dout, _ROWS, head),
+        lse, lse if dlse is None else dlse.contiguous(), lse_terms, delta_terms, dq_sums, scale=scale,
+        num_heads=heads, seqlen_q=seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles, HAS_DLSE=dlse is not None,
+        LARGEST=torch.finfo(out.dtype).max / 4 if out.dtype == torch.bfloat16 else torch.finfo(out.dtype).max,
+        LSE_UNIT=LSE_UNIT[out.dtype], STORED_TERMS=STORED_TERMS, BLOCK_M=_ROWS, HEAD=head, num_warps=4,
+    )  # fmt: skip
+    return lse_terms, delta_terms, dq_sums
 
 
 def _mask_args(packed, tiles: TileRuns, causal: bool, bounds: int) -> dict:
@@ -152,10 +160,10 @@ def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
     return TensorDescriptor(base, shape, strides, [1, 1, rows, head], gl.NVMMASharedLayout(128, 16, 4))
 
 
-def _describe_rows(x: torch.Tensor, rows: int) -> TensorDescriptor:
-    """Of one float32 a query, [B, H, row_pitch] seen as [B * H, row_pitch]."""
-    lines, pitch = x.shape[0] * x.shape[1], x.shape[2]
-    return TensorDescriptor(x, [lines, pitch], [pitch, 1], [1, rows], gl.NVMMASharedLayout(0, 32, 2))
+def _describe_terms(x: torch.Tensor, rows: int) -> TensorDescriptor:
+    lines, pitch, terms = x.shape
+    return TensorDescriptor(x, [lines, pitch, terms], [pitch * terms, terms, 1], [1, rows, 2 * terms],
+                            gl.NVMMASharedLayout(32, 16, 3))  # fmt: skip
 
 
 def _workers(device: torch.device, tiles: int) -> int:

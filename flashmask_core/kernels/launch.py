@@ -48,7 +48,7 @@ def heads_first(x: torch.Tensor) -> tuple[torch.Tensor, list[int], list[int]]:
     return x, [b, h, s, d], [*strides, 1]
 
 
-def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
+def describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
     """Descriptor of x [B, S, H, D] seen as [B, H, S, D], for tiles of `rows` tokens of one head."""
     return TensorDescriptor(*heads_first(x), [1, 1, rows, head])
 
@@ -96,8 +96,8 @@ def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, sca
     lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
     num_tiles = triton.cdiv(seqlen_q, block_m)
     forward_kernel[(batch * heads * num_tiles,)](
-        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
-        _describe(out, block_m, head), lse,
+        describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
+        describe(out, block_m, head), lse,
         scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
         seqlen_q=seqlen_q, offset=seqlen_k - seqlen_q, num_tiles=num_tiles,
         heads_per_section=heads_per_section(batch, heads, group, seqlen_k, k),
@@ -113,22 +113,21 @@ def backward(dout, dlse, q, k, v, out, lse, vectors, row_tiles: TileRuns, col_ti
     `row_tiles` and `col_tiles` are the runs in the blocks of the dq and the dkdv configuration.
     """
     q, k, v, out, dout = (describable(x) for x in (q, k, v, out, dout))
-    delta, lse_log2 = delta_and_lse(dout, dlse, out, lse)
+    delta, lse_log2 = _delta(dout, dlse, out, lse)
     shared = dict(q=q, k=k, v=v, dout=dout, lse_log2=lse_log2, delta=delta, scale=scale)
     dk, dv = _dkdv(**shared, mask=_mask_args(vectors, col_tiles, causal, bounds), config=configs.dkdv)
     dq = _dq(**shared, mask=_mask_args(vectors, row_tiles, causal, bounds), config=configs.dq)
     return dq, dk, dv
 
 
-def delta_and_lse(dout, dlse, out, lse):
-    """(delta, lse in log2 units), float32 [B, H, Sq up to a multiple of PADDING], for the backward kernels."""
+def _delta(dout, dlse, out, lse):
     batch, seqlen_q, heads, head_dim = out.shape
     rows, head = 64, head_block(head_dim)
     row_pitch = seqlen_q + -seqlen_q % PADDING
     delta, lse_log2 = (torch.empty(batch, heads, row_pitch, dtype=torch.float32, device=out.device) for _ in range(2))
     num_tiles = row_pitch // rows
     delta_kernel[(batch * heads * num_tiles,)](
-        _describe(out, rows, head), _describe(dout, rows, head),
+        describe(out, rows, head), describe(dout, rows, head),
         lse, lse if dlse is None else dlse.contiguous(), delta, lse_log2,
         num_heads=heads, seqlen_q=seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
         HAS_DLSE=dlse is not None, BLOCK_M=rows, HEAD=head, num_warps=4,
@@ -143,8 +142,8 @@ def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
     dk, dv = (_new_output(k, kv_heads, seqlen_k, head_dim) for _ in range(2))
     num_tiles = triton.cdiv(seqlen_k, block_n)
     dkdv_kernel[(batch * kv_heads * num_tiles,)](
-        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
-        _describe(dout, block_m, head), _describe(dk, block_n, head), _describe(dv, block_n, head),
+        describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
+        describe(dout, block_m, head), describe(dk, block_n, head), describe(dv, block_n, head),
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=heads // kv_heads,
         offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,
@@ -161,8 +160,8 @@ def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
     dq = _new_output(q, heads, seqlen_q, head_dim)
     num_tiles = triton.cdiv(seqlen_q, block_m)
     dq_kernel[(batch * heads * num_tiles,)](
-        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
-        _describe(dout, block_m, head), _describe(dq, block_m, head),
+        describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
+        describe(dout, block_m, head), describe(dq, block_m, head),
         lse_log2, delta,
         scale=scale, scale_log2=scale * LOG2E, num_batch=batch, num_heads=heads, group=group,
         offset=seqlen_k - seqlen_q, row_pitch=delta.shape[2], num_tiles=num_tiles,

@@ -17,12 +17,16 @@ from ..tiles.tile_runs import MAX_RUNS, TileRuns, build_tile_runs, padded_vector
 from . import launch
 from .configs import kernel_configs
 
+_SMALLEST_HOPPER_SCALE = 1e-4
+
 
 def attend(q, k, v, mask: ColumnMask, scale: float, *, hopper: bool = False, deterministic: bool = False):
     """(out [B, Sq, H, D], lse float32 [B, H, Sq]) of checked arguments, differentiable."""
     if scale < 0:  # the running maximum wants a positive scale
         return attend(-q, k, v, mask, -scale, hopper=hopper, deterministic=deterministic)
     needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    # The Hopper backward keeps lse / scale in 16-bit terms, which have no room for a scale near 0.
+    deterministic = deterministic or scale < _SMALLEST_HOPPER_SCALE
     engine = choose_engine(q.shape[3], hopper=hopper, deterministic=deterministic)
     vectors, plan = prepare(mask, q.shape[3], q.dtype, needs_grad, engine)
     # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.

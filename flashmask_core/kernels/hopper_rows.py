@@ -1,0 +1,81 @@
+"""Plain Triton kernels before and after the Hopper backward: one pass over the rows each."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .common import load_tile, store_tile
+
+STORED_TERMS = 8  # a row of terms in memory, 16 bytes; the copy fills the other 8 of a matrix instruction with zeros
+LSE_UNIT = {torch.bfloat16: 1.0, torch.float16: 4096.0}  # fp16 reaches 65504: a unit makes room for the largest scores
+
+
+@triton.jit
+def _three_terms(x, column, LARGEST: tl.constexpr, dtype: tl.constexpr):
+    """[rows, STORED_TERMS]: three numbers of 16 bits that sum to x [rows], then zeros."""
+    high = tl.clamp(x, -LARGEST, LARGEST).to(dtype)
+    rest = x - high.to(tl.float32)
+    middle = tl.clamp(rest, -LARGEST, LARGEST).to(dtype)
+    rest = rest - middle.to(tl.float32)
+    low = tl.clamp(rest, -LARGEST, LARGEST).to(dtype)
+    zero = tl.zeros_like(low)[:, None]
+    terms = tl.where(column == 0, high[:, None], tl.where(column == 1, middle[:, None], zero))
+    return tl.where(column == 2, low[:, None], terms)
+
+
+@triton.jit(do_not_specialize=("num_heads", "seqlen_q", "num_tiles"))
+def row_terms_kernel(
+    out_desc, dout_desc,  # [B, H, Sq, D]
+    lse, dlse,  # float32 [B, H, Sq]
+    lse_terms, delta_terms,  # [B, H, row_pitch, STORED_TERMS] in out's dtype, written
+    dq_sums,  # float32 [B, H, row_pitch, HEAD], zeroed
+    scale,
+    num_heads, seqlen_q, row_pitch, num_tiles,
+    HAS_DLSE: tl.constexpr,
+    LARGEST: tl.constexpr,
+    LSE_UNIT: tl.constexpr,
+    STORED_TERMS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    HEAD: tl.constexpr,
+):  # fmt: skip
+    """-delta = dlse - rowsum(dO * O) and -lse / scale / LSE_UNIT as sums of three terms, -LARGEST x 3 for a row without.
+
+    A query that sees nothing, or is not there, thereby gets P = exp2(scale (S - lse)) = 0.
+    """
+    dtype = lse_terms.dtype.element_ty
+    bh = tl.program_id(0) // num_tiles
+    b, h = bh // num_heads, bh % num_heads
+    start_m = (tl.program_id(0) % num_tiles) * BLOCK_M
+    rows = start_m + tl.arange(0, BLOCK_M)
+    exists = rows < seqlen_q
+    at = bh.to(tl.int64) * seqlen_q + rows
+    padded_at = bh.to(tl.int64) * row_pitch + rows
+    out = load_tile(out_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
+    dout = load_tile(dout_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
+    minus_delta = -tl.sum(out * dout, 1)
+    l = tl.load(lse + at, mask=exists, other=float("-inf"))
+    dead = l == float("-inf")
+    if HAS_DLSE:
+        minus_delta += tl.where(dead, 0.0, tl.load(dlse + at, mask=exists, other=0.0))
+    minus_lse = tl.where(dead, -3.0 * LARGEST, -l / scale / LSE_UNIT)
+    column = tl.arange(0, STORED_TERMS)[None, :]
+    terms_at = padded_at[:, None] * STORED_TERMS + column
+    tl.store(lse_terms + terms_at, _three_terms(minus_lse, column, LARGEST, dtype))
+    tl.store(delta_terms + terms_at, _three_terms(minus_delta, column, LARGEST, dtype))
+    d = tl.arange(0, HEAD)[None, :]
+    tl.store(dq_sums + padded_at[:, None] * HEAD + d, tl.zeros([BLOCK_M, HEAD], tl.float32))
+
+
+@triton.jit(do_not_specialize=("num_heads", "num_tiles"))
+def convert_dq_kernel(dq_sums, dq_desc, scale, num_heads, row_pitch, num_tiles,
+                      BLOCK_M: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
+    """dq = scale * sums in dq's dtype, with the rows of every eight back in order (see `rotate_rows`)."""
+    bh = tl.program_id(0) // num_tiles
+    start_m = (tl.program_id(0) % num_tiles) * BLOCK_M
+    rows = start_m + tl.arange(0, BLOCK_M)
+    stored = (rows & -8) | ((rows & 3) << 1) | ((rows >> 2) & 1)
+    at = (bh.to(tl.int64) * row_pitch + stored)[:, None] * HEAD + tl.arange(0, HEAD)[None, :]
+    x = tl.load(dq_sums + at) * scale
+    store_tile(dq_desc, bh // num_heads, bh % num_heads, start_m, x, BLOCK_M, HEAD)
