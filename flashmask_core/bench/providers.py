@@ -6,6 +6,7 @@ Nothing here touches CUDA before `build`; only the worker process calls it.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ def _our_refusal(backend: str | None, case: BenchCase, mask: ColumnMask) -> str 
     return "; ".join(f"the {name} backend: {known[name]}" for name in wanted)
 
 
-def _flex(case: BenchCase, mask: ColumnMask) -> Prepared:
+def _flex(backend: str, case: BenchCase, mask: ColumnMask) -> Prepared:
     import torch._dynamo
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -122,13 +123,49 @@ def _flex(case: BenchCase, mask: ColumnMask) -> Prepared:
         for full in ("", "full_")
         for name in ("kv_num_blocks", "kv_indices", "q_num_blocks", "q_indices")
     )
+    options = {"kernel_options": {"BACKEND": "FLASH"}} if backend == "flash" else {}
     return Prepared(
-        lambda q, k, v: compiled(q, k, v, block_mask=block_mask, enable_gqa=grouped),
-        "triton (inductor)",
+        lambda q, k, v: compiled(q, k, v, block_mask=block_mask, enable_gqa=grouped, **options),
+        "FlashAttention-4 (CuTe)" if backend == "flash" else "triton (inductor)",
         mask_bytes=sum(t.numel() * t.element_size() for t in tables if t is not None),
         build_mask=build_mask,
         detail=f"torch.compile, default mode; mask_mod {written}; block 128x128",
     )
+
+
+_FA4_MASK = re.compile(r"full|causal|sliding_window\((\d+)\)")
+
+
+def _fa4_refusal(case: BenchCase, mask: ColumnMask) -> str | None:
+    if case.dtype == "float32":
+        return "FlashAttention-4 wants float16 or bfloat16"
+    try:
+        import flash_attn.cute  # noqa: F401
+    except ImportError as error:
+        return f"FlashAttention-4 is not installed ({error})"
+    return None
+
+
+def _fa4_alone_refusal(case: BenchCase, mask: ColumnMask) -> str | None:
+    if case.packed or _FA4_MASK.fullmatch(case.mask.replace(" ", "")) is None:
+        return "FlashAttention-4 alone knows full, causal and sliding_window(w); with a mask it is flex_fa4"
+    return _fa4_refusal(case, mask)
+
+
+def _fa4(case: BenchCase, mask: ColumnMask) -> Prepared:
+    from flash_attn.cute import flash_attn_func
+
+    text = case.mask.replace(" ", "")
+    window = _FA4_MASK.fullmatch(text)[1]
+    options = dict(causal=text != "full")
+    if window is not None:
+        options["window_size"] = (int(window) - 1, 0)  # the query's own key is not counted
+
+    def call(q, k, v):
+        out = flash_attn_func(q, k, v, **options)
+        return out[0] if isinstance(out, tuple) else out
+
+    return Prepared(call, "CuTe", detail=", ".join(f"{name}={value}" for name, value in options.items()))
 
 
 _SDPA_BACKENDS = {
@@ -182,7 +219,10 @@ def _all_providers() -> dict[str, Provider]:
             Provider(f"flashmask_{backend}", f"FlashMask ({backend})", "bshd", "mask", "vectors",
                      partial(_flashmask, backend), partial(_our_refusal, backend))  # fmt: skip
         )
-    found.append(Provider("flex", "FlexAttention (compiled)", "bhsd", "mask", "blocks", _flex))
+    found.append(Provider("flex", "FlexAttention (compiled)", "bhsd", "mask", "blocks", partial(_flex, "triton")))
+    found.append(Provider("flex_fa4", "FlexAttention (FlashAttention-4)", "bhsd", "mask", "blocks",
+                          partial(_flex, "flash"), _fa4_refusal))  # fmt: skip
+    found.append(Provider("fa4", "FlashAttention-4", "bshd", "mask", "none", _fa4, _fa4_alone_refusal))
     for backend in ("efficient", "cudnn", "math"):
         found.append(
             Provider(f"sdpa_dense_{backend}", f"SDPA, dense mask ({backend})", "bhsd", "mask",

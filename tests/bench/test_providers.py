@@ -99,3 +99,10 @@ def test_provider_names():
     assert set(DEFAULT_PROVIDERS) <= set(PROVIDERS) and all(name == p.name for name, p in PROVIDERS.items())
     with pytest.raises(ValueError, match="providers: flax unknown; there are flashmask, .*flex"):
         check_provider_names(["flex", "flax"])
+
+
+def test_flash_attention_4_alone_takes_the_masks_it_knows():
+    refusal = lambda text: PROVIDERS["fa4"].refuses(BenchCase(text, 64), fm.mask(text, 64))  # noqa: E731
+    assert "knows full, causal and sliding_window(w)" in refusal("prefix_lm(3)")
+    for text in ("full", "causal", "sliding_window(16)"):
+        assert refusal(text) is None or "not installed" in refusal(text)

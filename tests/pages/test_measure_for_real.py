@@ -38,5 +38,6 @@ def test_run_measures_this_gpu(open_app):
     app.multiselect(key="m_engines").set_value(["flashmask", "flex", "sdpa_dense_efficient"]).run()
     press(app, "Run")
     table = table_when_done(app, "Run", 240)
+    print(table.to_string())
     assert list(table["Outcome"]) == ["passed"] * 6
     assert any(torch.cuda.get_device_name() in caption.value for caption in app.caption)
