@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from .build import Built, TileCounts
-from .words import bytes_text, ratio_text
+from .words import bytes_text, percent_text, ratio_text
 
 
 def row(label: str, value: str, key: str = "") -> str:
@@ -43,7 +43,7 @@ def tiles_card(counts: TileCounts, other: TileCounts, rule: str) -> str:
         )
     else:
         foot = "The exact rule and the paper's agree on every tile here."
-    return card("Tiles the kernel skips", f"{100 * counts.rho:.1f} %", body, foot=foot)
+    return card("Tiles the kernel skips", f"{percent_text(counts.empty, counts.total)} %", body, foot=foot)
 
 
 def memory_card(built: Built) -> str:
@@ -69,7 +69,7 @@ def work_card(built: Built, heads: int, head_dim: int = 128) -> str:
         + row("forward", flops_text(flops * built.pairs))
         + row("dense forward", flops_text(flops * pairs))
     )
-    return card("Pairs that count", f"{100 * built.pairs / pairs:.1f} %", body, small=f"{heads} heads, D {head_dim}")
+    return card("Pairs that count", f"{percent_text(built.pairs, pairs)} %", body, small=f"{heads} heads, D {head_dim}")
 
 
 def flops_text(count: int) -> str:

@@ -26,28 +26,32 @@ def thinned(values: np.ndarray, points: int = MAX_POINTS) -> tuple[np.ndarray, n
 
 
 def vector_curves(vectors: dict[str, np.ndarray], seqlen_q: int, colors: dict, column: int) -> go.Figure:
-    """The vectors over the key columns, row numbers downwards as in the matrix; `column` is marked."""
+    """The vectors over the key columns, row numbers downwards as in the matrix; `column` is marked.
+
+    A step stands at the left edge of its column; a last point, the same number again, closes the last column.
+    """
     figure = go.Figure()
+    seqlen_k = len(next(iter(vectors.values())))
     for name, values in vectors.items():
         x, y = thinned(values)
+        x, y = np.append(x, seqlen_k), np.append(y, y[-1])
         figure.add_scatter(
             x=x,
             y=y,
             name=name.upper(),
             mode="lines+markers",  # only points can be clicked; nothing of them is drawn
-            marker={"opacity": 0, "size": 9},
-            selected={"marker": {"opacity": 0}},
-            unselected={"marker": {"opacity": 0}},
+            marker={"color": "rgba(0,0,0,0)", "size": 9},
             line={
                 "shape": "hv",
                 "dash": DASHES[name],
                 "color": colors["lower" if name[0] == "l" else "upper"],
                 "width": 1.8,
             },
-            hovertemplate="column %{x}: row %{y}",
+            customdata=np.minimum(x, seqlen_k - 1),
+            hovertemplate="column %{customdata}: row %{y}",
         )
     figure.add_vline(column, line={"color": colors["select"], "dash": "dash", "width": 1.2})
-    figure.update_xaxes(title="key column", range=[0, max(1, len(next(iter(vectors.values()))) - 1)])
+    figure.update_xaxes(title="key column", range=[0, seqlen_k])
     figure.update_yaxes(title="row", range=[seqlen_q * 1.02, -seqlen_q * 0.02])
     return styled(figure, colors, height=300)
 

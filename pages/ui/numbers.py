@@ -78,8 +78,8 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, at: tuple[int, int]) -
 def _click_on_curve(row: int) -> None:
     """A click on a curve chooses its column in the row that is selected already."""
     points = st.session_state["curves"].selection.points
-    if points and state.current().holds((row, int(points[0]["x"]))):
-        state.select((row, int(points[0]["x"])))
+    if points:
+        state.select((row, min(int(points[0]["x"]), state.current().keys - 1)))
 
 
 def _choose(table: str, row: int, first: int) -> None:

@@ -18,3 +18,11 @@ def bytes_text(count: int) -> str:
 def ratio_text(value: float) -> str:
     """11.04 -> "11.0", 2048.0 -> "2,048"."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def percent_text(part: int, whole: int) -> str:
+    """85.1 for 851 of 1000; as many digits as it takes not to call nearly all 100.0, nor nearly nothing 0.0."""
+    value = 100 * part / whole
+    if part in (0, whole):
+        return f"{value:.1f}"
+    return next(text for digits in range(1, 20) if 0 < float(text := f"{value:.{digits}f}") < 100)

@@ -9,7 +9,7 @@ import flashmask_core as fm
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from pages.ui import canvas, results, theme
 from pages.ui.figures import thinned, vector_curves
-from pages.ui.words import bytes_text, ratio_text
+from pages.ui.words import bytes_text, percent_text, ratio_text
 
 
 def read_payload(data: bytes):
@@ -91,6 +91,14 @@ def test_bytes(count, text):
 @pytest.mark.parametrize(("value", "text"), [(2048.0, "2,048"), (11.04, "11.0"), (1.5, "1.50")])
 def test_ratios(value, text):
     assert ratio_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(851, 1000, "85.1"), (0, 7, "0.0"), (7, 7, "100.0"), (67_100_672, 67_108_864, "99.99"), (1, 2**20, "0.0001")],
+)
+def test_nearly_all_is_not_all(part, whole, text):
+    assert percent_text(part, whole) == text
 
 
 def test_text_colours_keep_contrast_in_both_themes():

@@ -90,7 +90,7 @@ def payload(
         "view": view,
         "opened": opened,
         "drawn": drawn,
-        "matrix": f"{sq * sk:,} cells · {bytes_text(sq * sk)} as bool",
+        "matrix": f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''} · {bytes_text(sq * sk)} as bool",
         "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
     }
     text = json.dumps(about).encode()

@@ -36,11 +36,13 @@ function readPalette(probe, scale) {
   palette.packed.waste = mix("empty", "partial", 0.3);
   palette.packed.wasteDark = mix("empty", "partial", 0.55);
   palette.packed.thin = palette.dark ? mix("partial", "text", 0.35) : palette.packed.partialDark;
+  palette.thin = unpack(palette.packed.thin);
   palette.packed.mixed = mix("ground", "empty", 0.5);
   return palette;
 }
 
 const pack = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+const unpack = (color) => `rgb(${color & 255}, ${(color >> 8) & 255}, ${(color >> 16) & 255})`;
 const luminance = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) / 255;
 
 // Positions in device pixels of a view {c, w, r, h} (first column, columns shown, first row, rows shown).

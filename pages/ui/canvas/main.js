@@ -114,6 +114,7 @@ class Explorer {
     this.palette = readPalette(this.probe.firstElementChild, this.scale);
     this.palette.font = getComputedStyle(this.root).fontFamily;
     this.root.dataset.theme = this.palette.dark ? "dark" : "light";
+    this.root.style.setProperty("--fm-thin", this.palette.thin);
     this.minimap.forget();
     this.tiles.forget();
     this.request(2);

@@ -155,9 +155,17 @@ function scaleWords(view, width, height) {
   return `1 pixel = ${n(perX)} × ${n(perY)} tokens`;
 }
 
+// As many digits as it takes not to call nearly all 100.0, nor nearly nothing 0.0.
+function percentText(part, whole) {
+  const value = (100 * part) / whole;
+  let digits = 1;
+  if (part > 0 && part < whole) while ([0, 100].includes(Number(value.toFixed(digits)))) digits++;
+  return value.toFixed(digits);
+}
+
 function summaryWords(mask) {
   const size = `${grouped(mask.sq)} queries by ${grouped(mask.sk)} keys`,
-    share = +((100 * mask.visiblePairs) / (mask.sq * mask.sk)).toPrecision(3);
+    share = percentText(mask.visiblePairs, mask.sq * mask.sk);
   const keys =
     "Plus and minus zoom, 0 shows all, arrow keys pan a part or move the selected cell, shift and arrow keys always " +
     "move it, W A S D move it by a tile.";
