@@ -7,7 +7,8 @@ from html import escape
 
 from . import canvas, cards
 from .build import Built, TileCounts
-from .theme import CARD_CSS, variables
+from .style import CARD_CSS
+from .theme import variables
 
 _PAGE = """\
 <!doctype html>

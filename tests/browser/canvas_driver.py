@@ -4,9 +4,6 @@ import json
 from urllib.parse import urlencode, urlsplit
 from zlib import crc32
 
-# Streamlit itself looks for its endpoints below a page's path before it finds them at the root.
-_OWN_NOISE = "_stcore"
-
 _ROOT = """(() =>
     [...document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector(".fm-canvas")).find(Boolean))()"""
 
@@ -16,9 +13,7 @@ class Screen:
 
     def __init__(self, page, address: str):
         self.page, self.address, self.errors, self.foreign = page, address, [], []
-        page.on(
-            "console", lambda m: m.type == "error" and _OWN_NOISE not in str(m.location) and self.errors.append(m.text)
-        )
+        page.on("console", lambda m: m.type == "error" and self.errors.append(f"{m.text} {m.location}"))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", self._note_request)
 

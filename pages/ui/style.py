@@ -1,0 +1,104 @@
+"""The style sheet of the page around the canvas: Streamlit's elements as we want them, and the classes of our HTML."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from .theme import variables
+
+_PAGE_CSS = """
+[data-testid="stMainBlockContainer"] { padding: 1.4rem 1.5rem 3rem; max-width: 1440px; }
+[data-testid="stHeader"] { background: transparent; height: 2.2rem; min-height: 2.2rem; pointer-events: none; }
+[data-testid="stHeader"] * { pointer-events: auto; }
+[data-testid="stSidebar"] { width: 200px !important; min-width: 200px !important; }
+[data-testid="stSidebarContent"] { padding: 0 .7rem; }
+[data-testid="stSidebarHeader"] { height: 2.4rem; padding-bottom: 0; margin-bottom: 0; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.3rem; padding: 0; }
+[data-testid="stMainBlockContainer"] h3 { font-size: 1.05rem; padding: .6rem 0 0; }
+[data-testid="stTextInput"] input { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+[data-testid="stSidebarUserContent"] { padding: 0 0 2rem; }
+[data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
+[data-testid="stButtonGroup"] button p { font-size: 12.5px; }
+[data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
+[data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
+  width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
+.st-key-canvas { min-height: 640px; }
+.st-key-w_mask, .st-key-w_n, .st-key-w_tile, .st-key-w_rule { min-height: 64px; }
+.st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
+  display: none; }
+.fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
+@media (min-width: 641px) {
+  [data-testid="stAppViewContainer"]:not(:has([data-testid="stSidebar"])) > * { margin-left: 200px; }
+  .st-key-w_preset { min-height: 66px; }
+  .st-key-chips [role="radiogroup"] { flex-wrap: wrap; row-gap: 6px; overflow: visible; mask-image: none; }
+  .st-key-chips [role="radiogroup"] button { flex-grow: 0; }
+}
+@media (max-width: 640px) {
+  [data-testid="stHeader"] { position: absolute; }
+  [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
+  .st-key-canvas { min-height: 100vh; }
+  .st-key-mask_bar { gap: .45rem; }
+  .st-key-mask_bar > div { flex: 1 1 24%; min-width: 0; }
+  .st-key-mask_bar > .st-key-w_tile, .st-key-mask_bar > .st-key-w_rule { flex-basis: 31%; }
+  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex-basis: 100%; }
+  .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
+  .st-key-chips { gap: .45rem; }
+  .st-key-chips > div:has([data-testid="stPopover"]) { flex-grow: 1; }
+  .fm-sub { font-size: 13px; line-height: 1.4; }
+}
+.fm-skip { position: fixed; left: 8px; top: -60px; z-index: 1000001; padding: 8px 14px; border-radius: 8px;
+  background: var(--fm-full); color: var(--fm-ground); font: 600 14px var(--st-font, system-ui, sans-serif); }
+.fm-skip:focus { top: 8px; }
+"""
+
+CARD_CSS = """
+.fm-card { border: 1px solid var(--fm-line); border-radius: 10px; padding: 12px 14px; background: var(--fm-card);
+  color: var(--fm-text); font-size: 14px; line-height: 1.45; }
+.fm-card small { color: var(--fm-dim); font-size: 12px; }
+.fm-card .big { font-size: 26px; font-weight: 700; line-height: 1.15; font-variant-numeric: tabular-nums; }
+.fm-card .row { display: flex; justify-content: space-between; gap: 10px; margin-top: 4px; }
+.fm-card .row span { color: var(--fm-dim); }
+.fm-card .row b { font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.fm-card .foot { margin-top: 8px; padding-top: 7px; border-top: 1px solid var(--fm-line);
+  color: var(--fm-dim); font-size: 12px; }
+.fm-stack { display: flex; height: 14px; border-radius: 4px; overflow: hidden; margin: 8px 0 6px;
+  background: var(--fm-empty); }
+.fm-key { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 6px; vertical-align: -1px;
+  box-shadow: inset 0 0 0 1px var(--fm-line); }
+.fm-empty { background: var(--fm-empty); }
+.fm-full { background: var(--fm-full); }
+.fm-partial { background:
+  repeating-linear-gradient(45deg, transparent 0 3px, rgba(0, 0, 0, .34) 3px 4.5px) var(--fm-partial); }
+.fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
+.fm-lesson { color: var(--fm-text); font-size: 15px; line-height: 1.55; }
+.fm-lesson h2 { font-size: 17px; font-weight: 600; margin: 0 0 .5em; padding: 0; }
+.fm-lesson p { margin: 0 0 .7em; }
+.fm-lesson ul { margin: 0 0 .7em; padding-left: 1.2em; }
+.fm-lesson .task { border-left: 3px solid var(--fm-full); padding: 2px 0 2px 10px; font-weight: 600; }
+.fm-lesson.after { border-left: 3px solid var(--fm-line); padding-left: 10px; }
+.fm-error { border-left: 3px solid var(--fm-lower); background: var(--fm-card); border-radius: 6px; padding: 8px 12px;
+  color: var(--fm-text); font-size: 13.5px; }
+.fm-finding { display: flex; gap: 10px; align-items: flex-start; font-size: 14px; line-height: 1.45;
+  color: var(--fm-text); }
+.fm-finding i { flex: none; width: 18px; height: 18px; border-radius: 50%; color: var(--fm-ground); font-weight: 700;
+  font-style: normal; font-size: 12px; line-height: 18px; text-align: center; margin-top: 1px; }
+.fm-thumb { margin: 0; }
+.fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
+.st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }
+.st-key-examples .fm-sub { font-size: 13px; line-height: 1.4; margin-top: -10px; }
+.st-key-examples [data-testid="stColumn"]:first-child { min-width: 56px; max-width: 64px; flex: none; }
+.st-key-examples [data-testid="stHorizontalBlock"] { flex-wrap: nowrap; }
+.st-key-examples [data-testid="stColumn"]:last-child { min-width: 0; }
+.st-key-repair .fm-thumb { max-width: 280px; }
+.fm-thumb figcaption { color: var(--fm-dim); font-size: 12px; margin-top: 4px; }
+.fm-error small { color: var(--fm-dim); }
+.fm-error pre { margin: 0 0 4px; padding: 0; background: none; font: 13px/1.35 ui-monospace, Menlo, Consolas, monospace;
+  white-space: pre; overflow-x: auto; color: var(--fm-text); }
+.fm-error pre i { color: var(--fm-lower); font-style: normal; font-weight: 700; }
+"""
+
+
+@cache
+def page_css() -> str:
+    """All of it, with the palette's custom properties. Inside `body` it outweighs Streamlit's own, whatever comes last."""
+    return f"{variables(':root')}{CARD_CSS}body{{{_PAGE_CSS}}}"
