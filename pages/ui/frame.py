@@ -7,7 +7,7 @@ import streamlit as st
 from . import state, theme
 
 # A long text gets a line of its own.
-_WIDE_TEXT_CSS = 'body .st-key-mask_bar > .st-key-w_mask { flex-basis: 100%; }'
+_WIDE_TEXT_CSS = "body .st-key-mask_bar > .st-key-w_mask { flex-basis: 100%; }"
 
 
 def around(page, pages) -> None:

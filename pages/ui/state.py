@@ -37,11 +37,13 @@ def open_screen(page: str) -> Screen:
 
 def current() -> Screen:
     """The screen as the last callback left it."""
-    if "screen" not in st.session_state:
-        # The first visit of a server, straight to a page: until st.navigation has been called once, Streamlit takes a
-        # folder named pages for an app of its older kind, and has run this page's file alone.
-        PagesManager.uses_pages_directory = False
-        st.rerun()
+    if "screen" not in st.session_state:  # this page's file runs alone, without the frame
+        if PagesManager.uses_pages_directory:
+            # The first visit of a server, straight to a page: until st.navigation has been called once, Streamlit takes
+            # a folder named pages for an app of its older kind.
+            PagesManager.uses_pages_directory = False
+            st.rerun()
+        open_screen("")
     return st.session_state.screen
 
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +25,13 @@ frame.around(st.navigation(pages, position="hidden"), pages)
 def open_app(monkeypatch, tmp_path):
     """open_app(page="compose", **query): the app as a first visit to that link leaves it."""
     monkeypatch.chdir(ROOT)
+    made = PagesManager.__init__
+
+    def begin(self, *args, **kwargs):  # as app.py has the server do
+        made(self, *args, **kwargs)
+        PagesManager.uses_pages_directory = False
+
+    monkeypatch.setattr(PagesManager, "__init__", begin)
 
     def open_app(page: str = "compose", **query) -> AppTest:
         if page == "compose":
