@@ -54,14 +54,12 @@ def exercise(number: int, left, right) -> None:
     """A step: words and the task on the left, the board and the way on beside them."""
     step = STEPS[number - 1]
     with left:
-        st.html(
-            f'<div class="fm-lesson"><h2>{number}. {step.title}</h2>{step.text}<p class="task">{step.task}</p></div>'
-        )
+        words(f"{number}. {step.title}", f'{step.text}<p class="task">{step.task}</p>')
     with right:
         board.board(number)
         solved = board.progress(number).solved
         if solved:
-            st.html(f'<div class="fm-lesson after">{step.after}</div>')
+            after(step.after)
         with st.container(horizontal=True, gap="small", key="lesson_way"):
             if number > 1:
                 st.button("Back", on_click=go, args=(number - 1,))
@@ -69,6 +67,15 @@ def exercise(number: int, left, right) -> None:
             st.button(label, type="primary" if solved else "secondary", on_click=go, args=(number + 1,))
         if solved and number == len(STEPS):
             st.code(code(step.exercise), language="python")
+
+
+def words(title: str, html: str) -> None:
+    """What stands beside a board; the board gives its title the focus when another step begins."""
+    st.html(f'<div class="fm-lesson"><h2 tabindex="-1">{title}</h2>{html}</div>')
+
+
+def after(html: str) -> None:
+    st.html(f'<div class="fm-lesson after">{html}</div>')
 
 
 def code(exercise) -> str:
@@ -85,9 +92,9 @@ def practice(left, right) -> None:
     goal = state.current().goal or next(iter(TASKS))
     known = goal in TASKS and not st.session_state.get("goal_own")
     with left:
-        st.html(
-            '<div class="fm-lesson"><h2>Practice</h2><p>Eight tokens. Choose how the mask is packed, and set its numbers; '
-            "or say that it does not fit.</p></div>"
+        words(
+            "Practice",
+            "<p>Eight tokens. Choose how the mask is packed, and set its numbers; or say that it does not fit.</p>",
         )
         st.session_state.lesson_task = goal if known else OWN
         st.selectbox("Task", [*TASKS, OWN], format_func=task_name, key="lesson_task", on_change=choose_task)
@@ -104,9 +111,7 @@ def practice(left, right) -> None:
             return
         board.board(PRACTICE, goal)
         if now.solved:
-            st.html(
-                f'<div class="fm-lesson after"><p>In the mask language: <code>{escape(goal)}</code></p></div>'
-            )
+            after(f"<p>In the mask language: <code>{escape(goal)}</code></p>")
             query = {"mask": goal, "n": "8", "tile": "4x4"}
             st.page_link("pages/compose.py", label="Open it in Compose", query_params=query)
 

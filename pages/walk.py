@@ -13,13 +13,13 @@ st.html(
     "computes, and how the softmax grows. Real numbers, small tiles.</p>"
 )
 controls.controls(screen)
-mask, title, note = controls.small_mask(screen)
-st.html(f'<p class="fm-sub">{note}</p>')
+small = controls.small_mask(screen)
+st.html(f'<p class="fm-sub">{small.note}</p>')
 
 
 @st.fragment
 def loop() -> None:
-    viewer.loop(mask, title, state.current().walk)
+    viewer.loop(small, state.current().walk)
     state.publish()
 
 

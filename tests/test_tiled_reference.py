@@ -43,7 +43,8 @@ def compare(mask, seqlen_q, seqlen_k, *, batch=1, heads=1, kv_heads=1, blocks=(8
     want = results(lambda q, k, v: attention_ref(q, k, v, mask, softmax_scale=scale, dtype=dtype), q, k, v, dout)
     for name, x in got.items():
         assert not x.isnan().any(), name
-        torch.testing.assert_close(x, want[name], rtol=0, atol=16 * torch.finfo(dtype).eps * 8, msg=lambda m: f"{name}: {m}")
+        limit = 128 * torch.finfo(dtype).eps  # sums of up to 64 products of numbers below 4
+        torch.testing.assert_close(x, want[name], rtol=0, atol=limit, msg=lambda m, name=name: f"{name}: {m}")
 
 
 def example(name, n):
@@ -92,7 +93,8 @@ def test_steps_are_the_lines_in_the_order_of_the_kernels():
     hide = ["scores", "hide", *tile[1:]]
     assert [s.line for s in steps] == [*["decide"] * 8, "load", *hide, *tile, *tile, "out"]
     assert [s.tile for s in steps if s.line == "acc"] == [2, 0, 1]
-    assert [s.wrote["decision"].kind for s in steps[:8]] == [TileKind.FULL] * 2 + [TileKind.PARTIAL] + [TileKind.EMPTY] * 5
+    kinds = [s.wrote["decision"].kind for s in steps[:8]]
+    assert kinds == [TileKind.FULL, TileKind.FULL, TileKind.PARTIAL, *[TileKind.EMPTY] * 5]
     lse, delta = torch.zeros(64), torch.zeros(64)
     columns = list(dkdv_steps(q, k, v, dout, lse, delta, plan, visible, 6, 0.5))
     hide = ["scores", "hide", "exp", "dp", "dv", "ds", "dk"]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-import torch
 
 from ..masks.column_mask import ColumnMask
 from .classify import TileKind

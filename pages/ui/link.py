@@ -19,7 +19,12 @@ _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
 LESSON_STEPS = 11  # the practice behind the last one is one of them
 MAX_GOAL = 400  # characters of a mask text that is practised
 PLACES = {"walk": walk_place.NAMES, "learn": ("lesson", "goal")}  # where one is on a page; only its own address says so
-PLACE = ("at", "view", *PLACES["walk"], *PLACES["learn"])  # where one looks; links from page to page leave it to the session
+PLACE = (
+    "at",
+    "view",
+    *PLACES["walk"],
+    *PLACES["learn"],
+)  # where one looks; links from page to page leave it to the session
 
 
 @dataclass(frozen=True)

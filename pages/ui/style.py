@@ -72,6 +72,7 @@ CARD_CSS = """
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
 .fm-lesson { color: var(--fm-text); font-size: 15px; line-height: 1.55; }
 .fm-lesson h2 { font-size: 17px; font-weight: 600; margin: 0 0 .5em; padding: 0; }
+.fm-lesson h2:focus { outline: none; }
 .fm-lesson p { margin: 0 0 .7em; }
 .fm-lesson ul { margin: 0 0 .7em; padding-left: 1.2em; }
 .fm-lesson .task { border-left: 3px solid var(--fm-full); padding: 2px 0 2px 10px; font-weight: 600; }

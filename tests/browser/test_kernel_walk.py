@@ -136,6 +136,11 @@ def test_other_settings_walk_anew_and_a_score_says_where_it_comes_from(walk):
     it.page.wait_for_url("**pass=dkdv*")
     expect(it.root.locator(".code")).to_contain_text("dk ← dk + dsᵀ Q[i]")
     x, cell = inputs(64, 64), it.root.locator(".cells td").last
+    follow = it.root.locator("[data-own]").filter(has_text="30").first
+    follow.focus()
+    it.page.keyboard.press("Enter")
+    expect(it.root.locator(".state tr.followed")).to_contain_text("30")
+    expect(follow).to_be_focused()
     cell.hover()
     q, k = int(cell.get_attribute("data-q")), int(cell.get_attribute("data-k"))
     said = it.root.locator("p.cell").inner_text()

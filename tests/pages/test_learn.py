@@ -24,7 +24,11 @@ def test_the_solution_is_right_and_the_start_is_not(exercise):
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=TITLES)
-@pytest.mark.parametrize("answer", [None, "5", [], [None] * 8, [0.5] * 8, [True] * 4, [-1] * 4, [10**9] * 8, {"a": 1}, [[0]] * 4], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "answer",
+    [None, "5", [], [None] * 8, [0.5] * 8, [True] * 4, [-1] * 4, [10**9] * 8, {"a": 1}, [[0]] * 4],
+    ids=str,
+)
 def test_whatever_a_browser_sends_gets_a_sentence(exercise, answer):
     verdict = exercise.check(answer)
     assert not verdict.right and len(verdict.says) > 10

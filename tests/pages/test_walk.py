@@ -11,6 +11,7 @@ import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.link import Screen
 from pages.ui.presets import PRESETS, argument_texts
+from pages.ui.walk.controls import small_mask
 from pages.ui.walk.place import PASSES, WalkPlace, parse_block
 from pages.ui.walk.small import middles, shrunk
 from pages.ui.walk.story import dense, inputs, story
@@ -24,13 +25,13 @@ def pattern_text(name: str, n: int) -> str:
 
 
 @pytest.mark.parametrize("pass_", PASSES)
-@pytest.mark.parametrize("text", [PRESETS["attention sink"](48), *(pattern_text(name, 48) for name in PATTERNS)])
+@pytest.mark.parametrize("text", [PRESETS["attention sink"](32), *(pattern_text(name, 32) for name in PATTERNS)])
 def test_every_loop_of_every_mask_ends_in_the_dense_result(text, pass_):
-    mask = fm.mask(text, 48)
-    judge = dense(mask, inputs(48, 48))
+    mask = fm.mask(text, 32)
+    judge = dense(mask, inputs(32, 32))
     wanted = {"forward": ["out", "lse"], "dkdv": ["dk", "dv"], "dq": ["dq"]}[pass_]
     together = {name: [] for name in wanted}
-    for line in range(6):
+    for line in range(4):
         told = story(mask, 8, 8, pass_, line)
         assert json.loads(json.dumps(told, allow_nan=False)) == told and told["worst"] < ROUNDING
         for name in wanted:
@@ -124,11 +125,20 @@ def test_controls_change_the_walk_and_begin_it_anew(open_app):
     assert "sliding_window(2)" in html_of(app) and not app.exception
 
 
+def test_the_walk_begins_at_the_selected_cell_of_a_large_mask():
+    small = small_mask(Screen(at=(1000, 5000)))
+    assert (small.mask.seqlen_q, small.at) == (64, (7, 39))
+    assert small_mask(Screen()).at == (32, 32)
+    assert small_mask(Screen(at=(1000, 5000), walk=WalkPlace("causal"))).at == (32, 32)
+
+
 def test_a_large_mask_says_what_was_made_of_it(open_app):
     page = html_of(open_app("walk"))
     assert "64 × 64 of 8,192 × 8,192" in page and "128 × 128" in page and "13.0 % there" in page
 
 
-@pytest.mark.parametrize(("text", "tile"), [("8 × 4", (8, 4)), ("16", (16, 16)), ("17", None), ("0x1", None), ("", None)])
+@pytest.mark.parametrize(
+    ("text", "tile"), [("8 × 4", (8, 4)), ("16", (16, 16)), ("17", None), ("0x1", None), ("", None)]
+)
 def test_tiles_as_they_are_typed(text, tile):
     assert parse_block(text) == tile

@@ -89,7 +89,8 @@ def test_the_words_of_a_packed_document_mask():
         "EMPTY: diagonal 48 > last row 39",
         "EMPTY: diagonal 56 > last row 39",
     ]
-    assert str(TilePlan(fm.mask("causal", 64), 8, 8).decision(4, 1)) == "diagonal 15 ≤ first row 32 and min LTS 64 > last row 39"  # fmt: skip
+    full = TilePlan(fm.mask("causal", 64), 8, 8).decision(4, 1)
+    assert str(full) == "diagonal 15 ≤ first row 32 and min LTS 64 > last row 39"
     assert "past the last key" in str(TilePlan(fm.mask("full", 10), 4, 4).decision(0, 2))
 
 

@@ -27,6 +27,7 @@ class Board {
       clearTimeout(this.keeping);
       this.kind = BOARDS[data.task.kind](this, data.task);
       this.root.querySelector(".figures").replaceChildren(...this.kind.elements);
+      if (this.id) toTheTop();
     }
     if (fresh || data.checks !== this.checks) this.verdict = data.verdict;
     Object.assign(this, { id: data.id, checks: data.checks, reveals: data.reveals });
@@ -60,6 +61,12 @@ class Board {
     this.status.textContent = verdict ? `${verdict.right ? "✓ " : ""}${verdict.says}` : "";
     this.root.dataset.right = verdict ? String(verdict.right) : "";
   }
+}
+
+// Another step begins with its words: on a phone they are far above the button that leads there.
+function toTheTop() {
+  document.querySelector("[data-testid=stMain]")?.scrollTo({ top: 0 });
+  document.querySelector(".fm-lesson h2")?.focus({ preventScroll: true });
 }
 
 const boards = new WeakMap();

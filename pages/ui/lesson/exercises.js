@@ -41,7 +41,7 @@ function vectorsBoard(board, task) {
   const focused = new Set();
   for (const name of names) {
     mine.grid.append(make("span", `head row name ${name[0]}`, name.toUpperCase()));
-    for (let k = 0; k < n; ) {
+    for (let k = 0; k < n;) {
       const index = task.numbers.findIndex(([vector, first]) => vector === name && first === k);
       if (index < 0) {
         mine.grid.append(make("span", "given", task.given[name][k++]));
@@ -126,7 +126,8 @@ function vectorsBoard(board, task) {
         const [, first, end] = task.numbers[index],
           at = answer[index];
         if (at === null || at < 0 || at > n) continue;
-        for (let k = first; k < end; k++) mine.cells[Math.min(at, n - 1)][k].classList.add("edge", ...(at === n ? ["under"] : []));
+        for (let k = first; k < end; k++)
+          mine.cells[Math.min(at, n - 1)][k].classList.add("edge", ...(at === n ? ["under"] : []));
       }
       inputs.forEach((input, i) => {
         if (answer[i] !== null && input.value !== String(answer[i])) input.value = answer[i];
@@ -176,7 +177,11 @@ function tilesBoard(board, task) {
       choices.forEach((span, tile) =>
         span.querySelectorAll("input").forEach((radio, value) => (radio.checked = answer[tile] === value)),
       );
-      describe(grid, "The mask", task.target.filter((_, q) => right || q < first || q >= first + block));
+      describe(
+        grid,
+        "The mask",
+        task.target.filter((_, q) => right || q < first || q >= first + block),
+      );
     },
   };
 }
@@ -247,7 +252,14 @@ function freeBoard(board, task) {
       set: (i, value) => board.set(places[i], value),
       paint: () => board.paint(),
     };
-    inner = vectorsBoard(part, { n, causal, names: packed, numbers, given: Object.fromEntries(packed.map((name) => [name, Array(n).fill(0)])), target: null });
+    inner = vectorsBoard(part, {
+      n,
+      causal,
+      names: packed,
+      numbers,
+      given: Object.fromEntries(packed.map((name) => [name, Array(n).fill(0)])),
+      target: null,
+    });
     place.append(...inner.elements);
   };
   return {
@@ -255,7 +267,11 @@ function freeBoard(board, task) {
     paint: (answer, wrong, right) => {
       if (shown !== answer[0]) build(answer[0]);
       select.value = answer[0];
-      inner?.paint(places.map((i) => answer[i]), wrong, right);
+      inner?.paint(
+        places.map((i) => answer[i]),
+        wrong,
+        right,
+      );
     },
   };
 }

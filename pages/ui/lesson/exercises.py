@@ -62,7 +62,9 @@ def _compared(mine: "fm.ColumnMask", goal: "fm.ColumnMask") -> Verdict:
         does = "sees it and should not" if one else "see it and should not"
     else:
         does = "should see it and does not" if one else "should see it and do not"
-    return Verdict(False, f"Not yet: look at key {k}: {_rows(rows)} {does}.", tuple(map(tuple, differs.nonzero().tolist())))
+    return Verdict(
+        False, f"Not yet: look at key {k}: {_rows(rows)} {does}.", tuple(map(tuple, differs.nonzero().tolist()))
+    )
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ class Row:
             return Verdict(False, "Mark the cells of the row first.")
         wrong = [k for k, (a, b) in enumerate(zip(marks, self.solution())) if a != b]
         if not wrong:
-            return Verdict(True, f"Right: query {self.query} sees {_rows([k for k in range(self.n) if marks[k]], 'key')}.")
+            return Verdict(
+                True, f"Right: query {self.query} sees {_rows([k for k in range(self.n) if marks[k]], 'key')}."
+            )
         k = wrong[0]
         does = "does not see" if marks[k] else "sees"
         why = "it comes after the query" if k > self.query else "its own key" if k == self.query else "it comes before"
@@ -321,9 +325,12 @@ class Misfit:
             return Verdict(False, "Choose a picture, then count.")
         if found[0] != self.odd_one:
             most = self.fits[found[0]].max_runs
-            return Verdict(False, f"Not yet: this one fits. No column of it has more than {most} hidden run{'s' * (most != 1)}.")
+            return Verdict(
+                False, f"Not yet: this one fits. No column of it has more than {most} hidden run{'s' * (most != 1)}."
+            )
         if found[1] != self.runs:
             return Verdict(
-                False, f"That is the one. Now count again: go down column {self.column} and count the runs of hidden rows."
+                False,
+                f"That is the one. Now count again: go down column {self.column} and count the runs of hidden rows.",
             )
         return Verdict(True, f"Right: {self.runs} hidden runs in one column, and four vectors hold two.")

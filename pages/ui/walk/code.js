@@ -54,5 +54,17 @@ const CODE = {
 const LINE_OF = (step) => (step.line === "decide" ? `decide${step.wrote.decision.kind}` : step.line);
 
 // What the grid shows while a line is executed.
-const SHOWN = { scores: "s", hide: "s", max: "s", exp: "p", sum: "p", acc: "p", dp: "dp", dv: "p", ds: "ds", dk: "ds", dq: "ds" };
+const SHOWN = {
+  scores: "s",
+  hide: "s",
+  max: "s",
+  exp: "p",
+  sum: "p",
+  acc: "p",
+  dp: "dp",
+  dv: "p",
+  ds: "ds",
+  dk: "ds",
+  dq: "ds",
+};
 const GRID_NAMES = { s: "Scores s", p: "Probabilities p", dp: "Gradients dp", ds: "Gradients ds" };

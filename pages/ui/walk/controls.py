@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 
 import streamlit as st
@@ -84,17 +84,37 @@ def _collect(key: str) -> None:
         state.change(walk=replace(walk, **changed, line=None, step=None))
 
 
-def small_mask(screen: Screen) -> tuple["fm.ColumnMask", str, str]:
-    """(the mask to walk, its text, HTML that says what was done to make it small)."""
+@dataclass(frozen=True)
+class Small:
+    """The mask to walk, its text, HTML that says what was done to make it small, and the cell to begin at."""
+
+    mask: "fm.ColumnMask"
+    title: str
+    note: str
+    at: tuple[int, int]
+
+
+def small_mask(screen: Screen) -> Small:
+    """The small mask of a screen; a selected cell of its mask is where the walk begins."""
     tokens = _tokens(screen)
     if screen.walk.source:
         text = presets.PRESETS[screen.walk.source](tokens)
         built = _built_preset(replace(Screen(), mask=text, seqlen_q=tokens))
-        return built.mask, built.text, f"A small preset, <code>{escape(built.text)}</code>, as it is."
+        note = f"A small preset, <code>{escape(built.text)}</code>, as it is."
+        return Small(built.mask, built.text, note, _middle(built.mask))
     built, error = bar.built_or_error(screen)
     if error is not None:
         built = bar.explain(error, screen, built)
-    return _made_small(built, tokens)
+    mask, title, note = _made_small(built, tokens)
+    at = screen.at
+    if not at or at[0] >= built.seqlen_q or at[1] >= built.seqlen_k:
+        return Small(mask, title, note, _middle(mask))
+    spot = (at[0] * mask.seqlen_q // built.seqlen_q, at[1] * mask.seqlen_k // built.seqlen_k)
+    return Small(mask, title, note, spot)
+
+
+def _middle(mask: "fm.ColumnMask") -> tuple[int, int]:
+    return mask.seqlen_q // 2, mask.seqlen_k // 2
 
 
 def _built_preset(screen: Screen) -> Built:
@@ -119,5 +139,3 @@ def _made_small(built: Built, tokens: int) -> tuple["fm.ColumnMask", str, str]:
         f"{share[1]:.1f} % there)."
     )
     return mask, shown, note
-
-

@@ -47,8 +47,7 @@ class Walker {
   // The first owned row (or key) that has something to show.
   firstOwn() {
     const { mask, own, byColumn } = this.replay;
-    for (let n = own[0]; n < own[1]; n++)
-      if (byColumn ? mask.visibleRuns(n).length : mask.rowSees(n).count) return n;
+    for (let n = own[0]; n < own[1]; n++) if (byColumn ? mask.visibleRuns(n).length : mask.rowSees(n).count) return n;
     return own[0];
   }
 
@@ -99,10 +98,13 @@ class Walker {
     const next = () => {
       if (this.step >= this.replay.length - 1) return this.pause();
       const speed = Number(this.find("select").value);
-      this.playing = setTimeout(() => {
-        this.go(this.step + 1);
-        next();
-      }, (PACE_MS[this.replay.steps[this.step].line] ?? 1100) / speed);
+      this.playing = setTimeout(
+        () => {
+          this.go(this.step + 1);
+          next();
+        },
+        (PACE_MS[this.replay.steps[this.step].line] ?? 1100) / speed,
+      );
     };
     next();
     this.sayPlaying();
@@ -145,12 +147,12 @@ class Walker {
   listen() {
     const { root } = this;
     root.addEventListener("click", (event) => {
-      const target = event.target.closest("[data-do], [data-tile], [data-line], [data-q], .state tbody tr");
+      const target = event.target.closest("[data-do], [data-tile], [data-line], [data-q], [data-own]");
       if (!target || target === root) return;
+      const { tile, line, q, k, own } = target.dataset;
       if (target.dataset.do) return this.press(target.dataset.do);
-      if (target.matches("tr")) return this.followOwn(Number(target.cells[0].textContent));
+      if (own) return this.followOwn(Number(own));
       this.pause();
-      const { tile, line, q, k } = target.dataset;
       if (tile) this.go(this.replay.entry(Number(tile)));
       else if (line) this.go(this.replay.nextOf(line, this.step));
       else this.followOwn(Number(this.replay.byColumn ? k : q));
@@ -182,7 +184,9 @@ class Walker {
     this.draw();
   }
 
+  // A pair that was pointed at is spoken of as long as its tile is shown.
   sayCell(q, k) {
+    this.spoken = [q, k];
     const [bold, text] = pairWords(this.replay, q, k);
     this.find("p.cell").replaceChildren(element("b", bold), text);
   }
@@ -205,7 +209,7 @@ class Walker {
     this.find(".cells").replaceChildren(grid);
     const [kept, keptRows] = keptTable(replay, now, follow);
     this.write("header.kept", kept, "click a row to follow it");
-    this.find(".state").replaceChildren(keptRows);
+    this.keepingFocus(".state", "own", keptRows);
     if (now.tile === null) this.find("p.cell").textContent = "Point at a score to see where it comes from.";
     else this.sayCell(...this.cellToSay(now));
     this.find(".says").textContent = stepWords(replay, now, before, follow);
@@ -229,10 +233,14 @@ class Walker {
     Object.assign(this.root.dataset, { step, line: now.step.line, tile: kind, owner: data.line, ready: data.id });
   }
 
-  // The pair in the followed row of the grid that is spoken of: the first visible one, or the first.
+  // The pair that is spoken of: the one before if it is in this tile and in the followed row, else the first visible
+  // one of that row.
   cellToSay(now) {
     const { replay, follow } = this,
-      { rows, keys } = replay.range(...replay.at(now.tile));
+      { rows, keys } = replay.range(...replay.at(now.tile)),
+      [q, k] = this.spoken ?? [-1, -1];
+    const within = q >= rows[0] && q < rows[1] && k >= keys[0] && k < keys[1];
+    if (within && (replay.byColumn ? k : q) === follow) return [q, k];
     const pairs = replay.byColumn
       ? Array.from({ length: rows[1] - rows[0] }, (_, n) => [rows[0] + n, follow])
       : Array.from({ length: keys[1] - keys[0] }, (_, n) => [follow, keys[0] + n]);
@@ -256,10 +264,15 @@ class Walker {
   }
 
   drawStrip(now) {
-    const strip = this.find(".strip");
-    const focused = strip.getRootNode().activeElement?.dataset?.tile;
-    strip.replaceChildren(...stripOf(this.replay, now));
-    if (focused !== undefined) strip.querySelector(`[data-tile="${focused}"]`)?.focus();
+    this.keepingFocus(".strip", "tile", ...stripOf(this.replay, now));
+  }
+
+  // New contents; the button that had the focus, known by a data attribute, has it again.
+  keepingFocus(selector, attribute, ...contents) {
+    const place = this.find(selector),
+      focused = place.querySelector(":focus")?.dataset[attribute];
+    place.replaceChildren(...contents);
+    if (focused !== undefined) place.querySelector(`[data-${attribute}="${focused}"]`)?.focus();
   }
 
   drawCounts(now) {

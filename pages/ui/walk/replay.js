@@ -53,7 +53,10 @@ class Replay {
   limits(name) {
     this.kept ??= {};
     if (!this.kept[name]) {
-      const all = this.steps.flatMap((s) => s.wrote[name] ?? []).flat().filter((x) => x !== null);
+      const all = this.steps
+        .flatMap((s) => s.wrote[name] ?? [])
+        .flat()
+        .filter((x) => x !== null);
       this.kept[name] = name === "p" ? [0, Math.max(...all, 1e-9)] : [Math.min(...all), Math.max(...all)];
     }
     return this.kept[name];
@@ -86,6 +89,10 @@ function maskOf(data) {
   const vectors = names.map((name) => Int32Array.from(data.vectors[name]));
   const mask = new MaskVectors({ head: { ...data, names, rule: "exact" }, vectors });
   // The kernels' own decisions in place of the exact rule's.
-  for (let j = 0; j < mask.tilesN; j++) mask.kindCache.set(j, Uint8Array.from(data.kinds, (row) => row[j]));
+  for (let j = 0; j < mask.tilesN; j++)
+    mask.kindCache.set(
+      j,
+      Uint8Array.from(data.kinds, (row) => row[j]),
+    );
   return mask;
 }

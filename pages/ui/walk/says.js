@@ -3,17 +3,16 @@
 const INFINITE = 1e29;
 const number = (x, digits = 2) => {
   if (x === null || x === undefined || x < -INFINITE) return "−∞";
-  return (Math.sign(x) * (Math.abs(x) + 1e-7)).toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
+  return (Math.sign(x) * (Math.abs(x) + 1e-7))
+    .toFixed(digits)
+    .replace(/^-(0\.?0*)$/, "$1")
+    .replace("-", "−");
 };
 const queriesText = ([a, b]) => (b - a === 1 ? `query ${a}` : `queries ${a} … ${b - 1}`);
 const keysText = ([a, b]) => (b - a === 1 ? `key ${a}` : `keys ${a} … ${b - 1}`);
 const upper = (text) => text[0].toUpperCase() + text.slice(1);
 
-const FATE = [
-  "Skipped: nothing of it is loaded.",
-  "Computed, with a test of every cell.",
-  "Computed, without a test.",
-];
+const FATE = ["Skipped: nothing of it is loaded.", "Computed, with a test of every cell.", "Computed, without a test."];
 
 function stepWords(replay, now, before, row) {
   const { data, own, byColumn } = replay,

@@ -15,7 +15,9 @@ function table(heads, rows) {
   for (const [label, cells, className] of rows) {
     const line = body.insertRow();
     line.className = className ?? "";
-    line.append(element("th", label, { scope: "row" }), ...cells);
+    const head = element("th", null, { scope: "row" });
+    head.append(label);
+    line.append(head, ...cells);
   }
   return out;
 }
@@ -53,7 +55,9 @@ function gridOf(replay, now, follow) {
   }
   const title = name ? `${GRID_NAMES[name]} of tile (${i}, ${j})` : `Tile (${i}, ${j}), not loaded`;
   const heads = ["", ...Array.from({ length: keys[1] - keys[0] }, (_, n) => keys[0] + n)];
-  return [title, kind, table(heads, lines)];
+  const out = table(heads, lines);
+  out.className = digits < 0 ? "bare" : "";
+  return [title, kind, out];
 }
 
 // Before and behind the loop: what the program owns.
@@ -92,11 +96,17 @@ function keptTable(replay, now, follow) {
   };
   const started = "q" in values || "k" in values;
   const lines = Array.from({ length: own[1] - own[0] }, (_, n) => [
-    own[0] + n,
+    element("button", own[0] + n, {
+      type: "button",
+      "data-own": own[0] + n,
+      "aria-pressed": own[0] + n === follow,
+      title: "Follow it",
+    }),
     columns.map(([, name, d]) => {
       const x = started ? of(name, n, d) : undefined;
       const cell = element("td", x === undefined ? "" : number(x), { class: changed.has(name) ? "changed" : "" });
       if (x !== undefined) cell.dataset.value = x;
+      cell.dataset.own = own[0] + n;
       return cell;
     }),
     own[0] + n === follow ? "followed" : "",

@@ -1,4 +1,4 @@
-"""The walk itself: a Streamlit component (v2) that has every step of one loop and needs no server to go through them."""
+"""The walk itself: a Streamlit component (v2) that has every step of one loop and asks no server on the way."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import flashmask_core as fm
 
 from .. import canvas, state
 from ..theme import variables
+from .controls import Small
 from .place import WalkPlace
 from .story import story
 
@@ -32,15 +33,19 @@ def _component():
     )
 
 
-def loop(mask: "fm.ColumnMask", title: str, walk: WalkPlace) -> None:
+def loop(small: Small, walk: WalkPlace) -> None:
     """Draw the loop of the chosen tile. Another tile is asked of the server; a step is not."""
+    mask = small.mask
     block_m, block_n = min(walk.block_m, mask.seqlen_q), min(walk.block_n, mask.seqlen_k)
     lines = -(-mask.seqlen_k // block_n) if walk.pass_ == "dkdv" else -(-mask.seqlen_q // block_m)
-    line = lines // 2 if walk.line is None else min(walk.line, lines - 1)
+    first = small.at[1] // block_n if walk.pass_ == "dkdv" else small.at[0] // block_m
+    line = min(first if walk.line is None else walk.line, lines - 1)
     vectors = b"".join(v.numpy().tobytes() for v in mask.vectors)
-    identity = sha256(vectors + repr((mask.seqlen_q, mask.causal, mask.bounds, block_m, block_n, walk.pass_, line)).encode()).hexdigest()[:16]
+    identity = sha256(
+        vectors + repr((mask.seqlen_q, mask.causal, mask.bounds, block_m, block_n, walk.pass_, line)).encode()
+    ).hexdigest()[:16]
     data = _story(identity, mask, block_m, block_n, walk.pass_, line)
-    data = {**data, "id": identity, "title": title, "step": walk.step, "opened": st.session_state.opened}
+    data = {**data, "id": identity, "title": small.title, "step": walk.step, "opened": st.session_state.opened}
     _component()(data=data, key=_KEY, on_step_change=_stepped, on_line_change=_other_line)
 
 
