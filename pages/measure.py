@@ -54,7 +54,8 @@ def settings() -> dict:
 
 def case_of(values: dict) -> BenchCase:
     if built.variant:
-        return BenchCase.of_mask(built.whole, f"{built.text} ({built.variant})", **values)
+        title = f"{built.text} ({built.way})" if built.way else built.text
+        return BenchCase.of_mask(built.whole, title, **values)
     return BenchCase(built.text, built.seqlen_q, built.seqlen_k, **values)
 
 

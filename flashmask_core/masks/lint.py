@@ -182,14 +182,14 @@ def _diagonal(runs: MaskedRuns):
         first = first_pairs(future, 1)[0]
         beyond = (runs & MaskedRuns.show(0, own - 1, **shape)).visible_pairs()
         where = f"query {first[0]} sees key {first[1]} first"
-        if beyond == 0:
+        if beyond == 0 and ahead * 10 >= 9 * (min(runs.seqlen_q, runs.seqlen_k) - 1):
             words = (
                 f"The future is visible by one token: {ahead:,} queries see the key after their own, query {first[0]} "
             )
             words += "first. Causal is k <= q, not k <= q + 1."
             yield Finding("future by one", "warning", words, ahead, first)
         else:
-            few = ahead * 20 < pairs
+            few = ahead * 20 < pairs and int((~future.empty_rows()).sum()) * 4 < runs.seqlen_q
             words = "The future is visible in a few places" if few else "Not causal"
             words += f": {ahead:,} of {pairs:,} visible pairs have their key after the query, {where}."
             yield Finding("future", "warning" if few else "note", words, ahead, first)
@@ -199,7 +199,8 @@ def _diagonal(runs: MaskedRuns):
     rows = keys_seen(lacking) - shift
     rows = rows[seen[rows]]
     if len(rows):
-        everyone = len(rows) >= int(seen.sum()) - 1
+        before = runs & MaskedRuns.show(own + 1, own + 2, **shape)  # queries that see the key before their own
+        everyone = len(rows) >= int(seen.sum()) - 1 and before.visible_pairs() * 10 >= 9 * (len(rows) - 1)
         yield Finding(
             "own key", "warning" if everyone else "note",
             f"{'Every query' if everyone else _counted(len(rows), 'query', 'queries')} that sees something is blind to "

@@ -17,7 +17,8 @@ import numpy as np
 from .compare import Difference, compare, runs_of
 from .errors import MaskSyntaxError
 from .language import parse
-from .outline import Outline, bounds, list_text, patterns, pieces
+from .outline import Outline, bounds, patterns
+from .pieces import list_text, pieces
 from .runs import MaskedRuns
 
 MAX_PIECES = 64

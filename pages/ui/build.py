@@ -23,6 +23,8 @@ from .shelf import shelf
 # Every run of a page is a new thread, and starting a team of OpenMP threads in each takes longer than the work does.
 torch.set_num_threads(1)
 
+_LINTED_UP_TO = 1 << 14  # keys; longer masks are searched for mistakes when that is asked for
+
 
 @dataclass(frozen=True)
 class Built:
@@ -30,7 +32,7 @@ class Built:
 
     `variant` says what of `text` it is: "" the mask itself, "wider", "narrower" or "pass 2" what stands for one that
     does not fit, "file <name>" an upload with `text` for its title, "file <name> wider" and so on. `notes`: what the
-    language has to say about the text.
+    language has to say about the text, and the usual mistakes that are in it.
     """
 
     text: str
@@ -116,8 +118,11 @@ def _built(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[i
         whole = content if isinstance(content, fm.ColumnMask) else fm.ColumnMask.from_runs(content)
     else:
         runs = runs_of(text, seqlen_q, seqlen_k)
-        whole, notes = fm.ColumnMask.from_runs(runs), tuple(fm.parse(text).notes(seqlen_q, seqlen_k, runs))
-    return Built(text, variant, plane, one_plane(whole, *plane).canonical(), whole, notes)
+        whole, notes = fm.ColumnMask.from_runs(runs), fm.parse(text).notes(seqlen_q, seqlen_k, runs)
+        if seqlen_k <= _LINTED_UP_TO:
+            findings = (found for found in fm.lint(runs) if found.level != "note")
+            notes += [found.message for found in findings if found.code not in ("empty rows", "future")]
+    return Built(text, variant, plane, one_plane(whole, *plane).canonical(), whole, tuple(notes))
 
 
 def _file_and_way(variant: str) -> tuple[str, str]:

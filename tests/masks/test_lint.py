@@ -6,6 +6,7 @@ import torch
 
 import flashmask_core as fm
 from flashmask_core.masks.compare import runs_of
+from flashmask_core.masks.examples import EXAMPLES
 from flashmask_core.masks.lint import _crossing
 
 
@@ -113,6 +114,12 @@ def test_future_and_own_key_off_by_one():
     assert found.level == "warning" and (found.pairs, found.at) == (2, (3, 60))
     found = told(fm.mask("k < q", 128))
     assert found["own key"].pairs == 127 and "k <= q, not k < q" in found["own key"].message
+
+
+def test_examples_and_rectangles_are_left_in_peace():
+    for example in EXAMPLES.values():
+        assert [f for f in fm.lint(example.mask()) if f.level != "note"] == [], example.name
+    assert {f.level for f in fm.lint(fm.mask("rect(50, 100, 10, 50)", 100)) if f.code == "own key"} == {"note"}
 
 
 def test_a_window_beside_a_power_of_two_is_a_note():

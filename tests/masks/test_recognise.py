@@ -47,7 +47,7 @@ def test_every_pattern_is_found_by_its_own_name_or_a_shorter_text(name):
     assert name in got.text or len(got.text) <= len(text) + 4
 
 
-@settings(max_examples=min(EXAMPLES, 4000), deadline=None, database=None)
+@settings(max_examples=EXAMPLES, deadline=None, database=None)
 @given(masks, lengths)
 def test_what_is_recognised_is_the_mask(mask, sizes):
     text, meaning = mask
