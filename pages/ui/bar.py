@@ -9,8 +9,8 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, examples, presets, repair, state, upload
-from .build import Built, built, of_screen
+from . import copy_link, examples, presets, repair, state, upload, working
+from .build import Built, built, of_screen, runs_of
 from .link import MAX_LENGTH, RULES, Screen
 
 _COMPARISON = "a comparison (attention sink, window, …)"
@@ -148,7 +148,10 @@ def built_or_error(screen: Screen) -> tuple[Built, Exception | None]:
 
     A tab whose first text is wrong gets plain causal.
     """
+    report = working.progress()
     try:
+        if not screen.file:
+            runs_of(screen.mask, screen.seqlen_q, screen.keys, report)  # kept for `of_screen`
         result = of_screen(screen)
     except (ValueError, TypeError, MemoryError) as error:
         return _last_valid(screen), error

@@ -24,6 +24,9 @@ _PAGE_CSS = """
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
 .st-key-w_mask, .st-key-w_n, .st-key-w_tile, .st-key-w_rule { min-height: 64px; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-working) { position: fixed; top: 3px; left: 50%; width: 320px;
+  transform: translateX(-50%); z-index: 1000; }
+.st-key-working [data-testid="stProgress"] { background: var(--fm-card); border-radius: 8px; padding: 4px 12px 8px; }
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
