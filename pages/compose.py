@@ -21,9 +21,7 @@ def run_button() -> None:
 
 bar.mask_bar(screen, action=run_button)
 bar.chips(screen)
-built, error = bar.built_or_error(screen)
-if error is not None:
-    built = bar.explain(error, screen, built)
+built = bar.built_or_explained(screen)
 picture.begin()
 
 

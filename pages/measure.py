@@ -15,9 +15,7 @@ st.html(
 )
 bar.mask_bar(screen, heads=False)
 bar.chips(screen)
-built, error = bar.built_or_error(screen)
-if error is not None:
-    built = bar.explain(error, screen, built)
+built = bar.built_or_explained(screen)
 
 gpu = jobs.device()
 kept = {"persist_state": "session"}

@@ -143,6 +143,16 @@ def _typed_pattern(name: str, screen: Screen) -> str:
     return f"{name}({', '.join(t.strip() for t in typed if t.strip())})" if typed else name
 
 
+def built_or_explained(screen: Screen) -> Built:
+    """The mask of the screen, or what the page shows in its place, with the reason above it.
+
+    What stands above the picture is one element whatever it holds, so that the picture stays where it is.
+    """
+    with st.container(key="above"):
+        result, error = built_or_error(screen)
+        return result if error is None else explain(error, screen, result)
+
+
 def built_or_error(screen: Screen) -> tuple[Built, Exception | None]:
     """(the mask of the screen, None), or (the last one that could be made in this tab, what is wrong).
 

@@ -175,6 +175,11 @@ def tile_counts(
     return TileCounts(*tiles.counts[0, 0].tolist())
 
 
+def fitted_of(mask: Built) -> "fm.Fit":
+    """The fit of the mask that this one stands for."""
+    return fitted(mask.text, mask.seqlen_q, mask.seqlen_k, _file_and_way(mask.variant)[0])
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def fitted(text: str, seqlen_q: int, seqlen_k: int, file: str = "") -> "fm.Fit":
     """The nearest masks that fit, and the exact passes, for a text or an upload that does not fit."""

@@ -11,7 +11,7 @@ import flashmask_core as fm
 from flashmask_core.masks.lint import Finding
 
 from . import state, theme, thumbnail
-from .build import Built, built, fitted
+from .build import Built, built, fitted_of
 from .shelf import shelf
 
 _ICONS = {"error": ("✕", "lower"), "warning": ("!", "partial"), "note": ("i", "dim")}
@@ -66,11 +66,9 @@ def checked_of(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tup
 
 def _written(mask: Built) -> "fm.ColumnMask | fm.MaskedRuns":
     """The mask itself, its vectors as they were uploaded; the runs of one that does not fit."""
-    text, seqlen_q, seqlen_k, variant, (batch, head) = mask.source
-    file = variant.split(" ")[1] if variant.startswith("file ") else ""
     if mask.way:
-        return fitted(text, seqlen_q, seqlen_k, file).runs
-    given = shelf().get(file).given if file else None
+        return fitted_of(mask).runs
+    given = shelf().get(mask.variant.removeprefix("file ")).given if mask.variant else None
     if given is not None and (given.batch, given.heads) == (1, 1):
         return given
     return mask.mask

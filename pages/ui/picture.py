@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from . import canvas, state
-from .build import Built
+from .build import Built, fitted_of
 
 _KEY = "canvas"
 
@@ -38,6 +38,7 @@ def picture(built: Built) -> None:
         view=start["view"],
         opened=start["opened"],
         drawn=start["drawn"],
+        broken=fitted_of(built).columns if built.way else (),
     )
     canvas.draw(data, key=_KEY, on_select=_select, on_look=_look, on_drawn=_drawn)
 

@@ -12,7 +12,7 @@ from flashmask_core.masks.column_mask import PACKINGS
 from flashmask_core.masks.export.snippets import SNIPPET_TARGETS
 
 from . import picture, shelf, state, theme
-from .build import Built, fitted, tile_counts
+from .build import Built, fitted_of, tile_counts
 from .explorer_page import explorer_page
 
 _LIBRARIES = {
@@ -30,8 +30,7 @@ def panel(built: Built) -> None:
 
 
 def _not_exact(built: Built) -> None:
-    text, seqlen_q, seqlen_k, variant, _ = built.source
-    fit = fitted(text, seqlen_q, seqlen_k, variant.split(" ")[1] if variant.startswith("file ") else "")
+    fit = fitted_of(built)
     many = f"{fit.pass_count:,} passes"
     if built.way.startswith("pass "):
         st.warning(

@@ -153,3 +153,14 @@ def test_the_place_of_a_measurement():
     assert results.place(row.where, "2026-01-02T03:04:05+00:00") == (
         "NVIDIA Test · torch 2.11 · 2026-01-02 03:04:05 UTC · commit 0123456789+changes"
     )
+
+
+def test_ranges_of_columns_and_what_many_of_them_become():
+    assert canvas.ranges_of(np.array([], np.int64)) == []
+    assert canvas.ranges_of(np.array([7])) == [[7, 8]]
+    assert canvas.ranges_of(np.array([0, 1, 2, 5, 6, 9])) == [[0, 3], [5, 7], [9, 10]]
+    columns = np.sort(np.random.default_rng(0).choice(100_000, 20_000, replace=False))
+    ranges = canvas.ranges_of(columns)
+    assert len(ranges) <= 512
+    covered = np.concatenate([np.arange(*pair) for pair in ranges])
+    assert np.isin(columns, covered).all() and (np.diff(covered) > 0).all()

@@ -64,12 +64,14 @@ def payload(
     view: tuple[float, float, float, float] | None = None,
     opened: int = 0,
     drawn: bool = False,
+    broken: np.ndarray | tuple = (),
 ) -> bytes:
     """What the browser gets of a mask with B = Hm = 1: a JSON head, then the vectors that carry information, int32.
 
     A vector comes as its corners where they are few, else as it is: at most 4 bytes a column and vector, 1, 2 or 4
     vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
-    before; until then it has its own.
+    before; until then it has its own. `broken`: the columns, rising, in which this mask stands for one that does not
+    fit; they are marked.
     """
     names = PACKINGS[mask.causal, mask.bounds]
     vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
@@ -90,6 +92,7 @@ def payload(
         "view": view,
         "opened": opened,
         "drawn": drawn,
+        "broken": ranges_of(np.asarray(broken, np.int64)),
         "matrix": f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''} · {bytes_text(sq * sk)} as bool",
         "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
     }
@@ -97,6 +100,15 @@ def payload(
     text += b" " * (-len(text) % 4)
     sent = (vector if found is None else found for vector, found in zip(vectors, corners))
     return b"".join([np.uint32(len(text)).tobytes(), text, *(numbers.tobytes() for numbers in sent)])
+
+
+def ranges_of(columns: np.ndarray, most: int = 512) -> list[list[int]]:
+    """Rising column numbers as [first, behind the last] of their ranges; the smallest gaps close if they are many."""
+    gaps = np.diff(columns)
+    least = 1 if (gaps > 1).sum() < most else int(np.partition(gaps, -most)[-most])
+    turns = np.flatnonzero(gaps > least)
+    firsts, lasts = columns[np.r_[0, turns + 1][: len(columns)]], columns[np.r_[turns, len(columns) - 1][: len(columns)]]
+    return np.stack([firsts, lasts + 1], axis=1).tolist()
 
 
 def corners_of(vector: np.ndarray) -> np.ndarray | None:

@@ -58,7 +58,24 @@ function drawOver(explorer) {
     const ctx = pane.over.getContext("2d"),
       dots = pane.side === "vectors";
     ctx.clearRect(0, 0, explorer.width, explorer.height);
+    drawBroken(ctx, mask.head.broken, view, palette);
     if (explorer.hovered) drawSelection(ctx, mask, view, palette, explorer.hovered, { strong: false, dots: false });
     if (explorer.selected) drawSelection(ctx, mask, view, palette, explorer.selected, { strong: true, dots });
+  }
+}
+
+// The columns in which this mask stands for one that does not fit: a bar on top of them, and a tint.
+function drawBroken(ctx, ranges, view, palette) {
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height);
+  ctx.fillStyle = palette.select;
+  for (const [first, behind] of ranges) {
+    if (behind <= view.c || first >= view.c + view.w) continue;
+    const x = Math.max(0, s.x(first)),
+      w = Math.max(palette.scale, Math.min(width, s.x(behind)) - x);
+    ctx.globalAlpha = 0.13;
+    ctx.fillRect(x, 0, w, height);
+    ctx.globalAlpha = 1;
+    ctx.fillRect(x, 0, w, Math.round(5 * palette.scale));
   }
 }

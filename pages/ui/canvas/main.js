@@ -75,6 +75,7 @@ class Explorer {
     for (const name of ["lts", "lte", "uts", "ute"])
       this.root.querySelector(`[data-vector=${name}]`).hidden = !head.names.includes(name);
     this.root.querySelector("[data-vector=diagonal]").hidden = !head.causal;
+    this.root.querySelector("[data-broken]").hidden = !head.broken.length;
     this.root.dataset.long = Math.max(sq, sk) > 99_999; // long numbers take a line more
     const summary = summaryWords(this.mask);
     for (const pane of this.panes)
