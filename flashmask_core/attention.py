@@ -81,6 +81,8 @@ def available_backends() -> list[dict]:
 
         if not torch.cuda.is_available() and not launch.interpreted():
             triton_reason = "no CUDA GPU (TRITON_INTERPRET=1, set before Python starts, runs the kernels on the CPU)"
+        elif launch.interpreted():
+            triton_reason = launch.interpreter_problem()
         elif torch.cuda.is_available() and torch.cuda.get_device_capability() < (8, 0):
             triton_reason = f"wanted compute capability 8.0 or newer, got {torch.cuda.get_device_capability()}"
     except ImportError as error:
@@ -91,6 +93,7 @@ def available_backends() -> list[dict]:
         ("reference", None),
     )
     return [dict(name=name, available=reason is None, reason=reason or "") for name, reason in rows]
+
 
 def _hopper_reason(triton_reason: str | None) -> str | None:
     if triton_reason is not None:
@@ -223,6 +226,8 @@ def _choose_backend(backend: str, q) -> str:
 
         if not launch.interpreted():
             raise ValueError(f"backend: triton cannot run on {q.device}: {_reason('triton') or 'q is not on the GPU'}")
+        if launch.interpreter_problem():
+            raise ValueError(f"backend: triton cannot run here: {launch.interpreter_problem()}")
         if q.dtype == torch.bfloat16:
             raise ValueError(
                 "q: bfloat16 on the Triton interpreter gives wrong products without an error; use float16 or float32"

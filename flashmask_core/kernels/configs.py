@@ -6,6 +6,7 @@ Other GPUs are compiled for, not timed.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import torch
@@ -99,6 +100,7 @@ _FP32: _Table = {  # exact products without tensor cores (no TF32): small tiles 
 _LARGE_BYTES = 227 * 1024
 
 
+@functools.cache
 def head_block(head_dim: int) -> int:
     """The power of two a kernel works with; the descriptors fill what is beyond head_dim with zeros."""
     return max(16, triton.next_power_of_2(head_dim))

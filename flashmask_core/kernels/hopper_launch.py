@@ -7,6 +7,7 @@ needs that, or a head dim above 128, takes the portable backward kernels.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +22,6 @@ from .hopper_forward import forward_kernel
 from .hopper_rows import LSE_UNIT, STORED_TERMS, convert_dq_kernel, row_terms_kernel
 from .launch import LOG2E, describable
 
-CAPABILITY = (9, 0)
 COLUMNS = 128  # keys of a tile of the backward
 LARGEST_BACKWARD_HEAD = 128
 
@@ -46,8 +46,13 @@ _FORWARD = {
 }
 _BACKWARD_ROWS = {64: 128, 128: 64}
 _ROWS = 64  # rows a program of the kernels before and after takes
+# Made once: a layout costs as much host time as a launch argument should.
+_TILE = gl.NVMMASharedLayout(128, 16, 4)
+_SUMS = gl.NVMMASharedLayout(128, 32, 2)
+_TERMS = gl.NVMMASharedLayout(32, 16, 3)
 
 
+@functools.cache
 def head_block(head_dim: int) -> int:
     """The head dim the kernels work with."""
     return max(64, triton.next_power_of_2(head_dim))
@@ -80,7 +85,7 @@ def forward(q, k, v, packed, tiles: TileRuns, *, causal: bool, bounds: int, scal
     config = _FORWARD[head]
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
     lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
-    num_tiles = triton.cdiv(seqlen_q, config.block_m)
+    num_tiles = launch.cdiv(seqlen_q, config.block_m)
     forward_kernel[(_workers(q.device, batch * heads * num_tiles),)](
         _describe(q, 64, head), _describe(k, config.block_n, head), _describe(v, config.block_n, head),
         _describe(out, 64, head), lse,
@@ -104,13 +109,11 @@ def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: 
     row_pitch = seqlen_q + -seqlen_q % PADDING
     lse_terms, delta_terms, dq_sums = _row_terms(dout, dlse, out, lse, row_pitch, scale)
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-    num_tiles = triton.cdiv(seqlen_k, COLUMNS)
+    num_tiles = launch.cdiv(seqlen_k, COLUMNS)
     backward_kernel[(_workers(q.device, batch * kv_heads * num_tiles),)](
         _describe(q, block_m, head), _describe(k, COLUMNS, head), _describe(v, COLUMNS, head),
         _describe(dout, block_m, head), _describe(dk, COLUMNS // 2, head), _describe(dv, COLUMNS // 2, head),
-        TensorDescriptor(
-            dq_sums, list(dq_sums.shape), [head, 1], [block_m, head // 2], gl.NVMMASharedLayout(128, 32, 2)
-        ),
+        TensorDescriptor(dq_sums, list(dq_sums.shape), [head, 1], [block_m, head // 2], _SUMS),
         _describe_terms(lse_terms, block_m), _describe_terms(delta_terms, block_m),
         scale=scale, scale_log2=scale * LOG2E, total=batch * kv_heads, num_heads=heads, group=heads // kv_heads,
         offset=seqlen_k - seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
@@ -119,7 +122,7 @@ def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: 
         **_mask_args(packed, tiles, causal, bounds),
         HEAD=head, BLOCK_M=block_m, STAGES=2, LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
     )  # fmt: skip
-    num_tiles = triton.cdiv(seqlen_q, _ROWS)
+    num_tiles = launch.cdiv(seqlen_q, _ROWS)
     convert_dq_kernel[(batch * heads * num_tiles,)](
         dq_sums, launch.describe(dq, _ROWS, head), scale=scale, num_heads=heads, row_pitch=row_pitch,
         num_tiles=num_tiles, BLOCK_M=_ROWS, HEAD=head, num_warps=4,
@@ -157,15 +160,19 @@ def _mask_args(packed, tiles: TileRuns, causal: bool, bounds: int) -> dict:
 
 def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
     base, shape, strides = launch.heads_first(x)
-    return TensorDescriptor(base, shape, strides, [1, 1, rows, head], gl.NVMMASharedLayout(128, 16, 4))
+    return TensorDescriptor(base, shape, strides, [1, 1, rows, head], _TILE)
 
 
 def _describe_terms(x: torch.Tensor, rows: int) -> TensorDescriptor:
     lines, pitch, terms = x.shape
-    return TensorDescriptor(x, [lines, pitch, terms], [pitch * terms, terms, 1], [1, rows, 2 * terms],
-                            gl.NVMMASharedLayout(32, 16, 3))  # fmt: skip
+    return TensorDescriptor(x, [lines, pitch, terms], [pitch * terms, terms, 1], [1, rows, 2 * terms], _TERMS)
 
 
 def _workers(device: torch.device, tiles: int) -> int:
     """One program a multiprocessor, and none without a tile of its own."""
-    return min(tiles, torch.cuda.get_device_properties(device).multi_processor_count)
+    return min(tiles, _multiprocessors(device))
+
+
+@functools.cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count

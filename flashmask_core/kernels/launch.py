@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -23,9 +24,22 @@ LOG2E = math.log2(math.e)
 _ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 
 
+def cdiv(a: int, b: int) -> int:
+    """a / b rounded up; Triton's own takes a detour through its compile-time values."""
+    return -(-a // b)
+
+
 def interpreted() -> bool:
     """True if the kernels were decorated under TRITON_INTERPRET=1 and run on the CPU."""
     return not isinstance(forward_kernel, triton.runtime.JITFunction)
+
+
+def interpreter_problem() -> str | None:
+    """Why the installed versions cannot run the kernels on the CPU, or None."""
+    triton_version, numpy_version = (tuple(map(int, m.__version__.split(".")[:2])) for m in (triton, np))
+    if triton_version < (3, 7) and numpy_version >= (2, 4):
+        return f"the interpreter of Triton {triton.__version__} needs numpy below 2.4 or Triton 3.7, got {np.__version__}"
+    return None
 
 
 def describable(x: torch.Tensor) -> torch.Tensor:
@@ -94,7 +108,7 @@ def forward(q, k, v, vectors, tiles: TileRuns, *, causal: bool, bounds: int, sca
     block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     out = _new_output(q, heads, seqlen_q, head_dim)
     lse = torch.empty(batch, heads, seqlen_q, dtype=torch.float32, device=q.device)
-    num_tiles = triton.cdiv(seqlen_q, block_m)
+    num_tiles = cdiv(seqlen_q, block_m)
     forward_kernel[(batch * heads * num_tiles,)](
         describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
         describe(out, block_m, head), lse,
@@ -140,7 +154,7 @@ def _dkdv(q, k, v, dout, lse_log2, delta, scale, mask, config):
     _, seqlen_k, kv_heads, head_dim = k.shape
     block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     dk, dv = (_new_output(k, kv_heads, seqlen_k, head_dim) for _ in range(2))
-    num_tiles = triton.cdiv(seqlen_k, block_n)
+    num_tiles = cdiv(seqlen_k, block_n)
     dkdv_kernel[(batch * kv_heads * num_tiles,)](
         describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
         describe(dout, block_m, head), describe(dk, block_n, head), describe(dv, block_n, head),
@@ -158,7 +172,7 @@ def _dq(q, k, v, dout, lse_log2, delta, scale, mask, config):
     seqlen_k, group = k.shape[1], heads // k.shape[2]
     block_m, block_n, head = config.block_m, config.block_n, head_block(head_dim)
     dq = _new_output(q, heads, seqlen_q, head_dim)
-    num_tiles = triton.cdiv(seqlen_q, block_m)
+    num_tiles = cdiv(seqlen_q, block_m)
     dq_kernel[(batch * heads * num_tiles,)](
         describe(q, block_m, head), describe(k, block_n, head), describe(v, block_n, head),
         describe(dout, block_m, head), describe(dq, block_m, head),

@@ -157,8 +157,9 @@ def test_unknown_job(runner):
 
 
 def test_the_parent_has_no_cuda_context(runner):
+    before = torch.cuda.is_initialized()  # on a GPU machine a test before this one may have
     run(runner, "")
-    assert not torch.cuda.is_initialized()
+    assert torch.cuda.is_initialized() == before
 
 
 def test_the_reference_is_left_out_where_it_ends_the_worker(runner):

@@ -6,14 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import flashmask_core as fm
 from flashmask_core.bench import worker_process
 from flashmask_core.bench.config import BenchJob, check_cases
 from flashmask_core.bench.runner import WORKER_COMMAND, BenchRunner
+from flashmask_core.kernels import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.skipif(launch.interpreter_problem() is not None, reason=launch.interpreter_problem() or "")
 def test_check_runs_our_kernel_in_the_interpreter():
     mask = fm.mask("causal & document(40, 30, 20)", 90)
     runner = BenchRunner()
