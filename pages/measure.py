@@ -1,10 +1,13 @@
 """Measure: the mask of the screen on the local GPU, against the engines one would use instead."""
 
+from dataclasses import fields, replace
+
 import streamlit as st
 
 from flashmask_core.bench.config import DTYPES, PASSES, BenchCase, BenchJob, check_cases
-from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
+from flashmask_core.bench.providers import PROVIDERS
 from pages.ui import bar, jobs, recorded, results, state
+from pages.ui.trial import HEAD_DIMS, Trial
 
 screen = state.current()
 
@@ -18,36 +21,49 @@ bar.chips(screen)
 built = bar.built_or_explained(screen)
 
 gpu = jobs.device()
-kept = {"persist_state": "session"}
 
 
 def settings() -> dict:
     """The shape and the rivals, as fields of a BenchCase."""
+    trial = screen.trial
+    for field in fields(Trial):
+        st.session_state[f"m_{field.name}"] = getattr(trial, field.name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
-        batch = st.number_input("Batch B", 1, 1024, 1, key="m_batch", width=110, **kept)
-        heads = st.number_input("Query heads H", 1, 1024, **state.widget("w_heads"), width=130)
-        kv_heads = st.number_input("Key heads Hk", 1, 1024, None, key="m_kv", placeholder="as H", width=130, **kept)
-        dims = [32, 64, 96, 128, 192, 256]
-        head_dim = st.selectbox("Head dim D", dims, index=3, key="m_dim", width=110, **kept)
-        dtype = st.selectbox("Dtype", list(DTYPES), key="m_dtype", width=130, **kept)
-        passes = st.pills("Passes", PASSES, selection_mode="multi", default=PASSES, key="m_passes", **kept)
-    names = st.multiselect(
-        "Engines",
-        list(PROVIDERS),
-        default=list(DEFAULT_PROVIDERS),
-        key="m_engines",
-        format_func=lambda name: PROVIDERS[name].label,
-        **kept,
+        st.number_input("Batch B", 1, 1024, step=1, **setting("batch"), width=110)
+        st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"), width=130)
+        st.number_input("Key heads Hk", 1, 1024, value=None, step=1, **setting("kv_heads"), placeholder="as H", width=130)
+        st.selectbox("Head dim D", HEAD_DIMS, **setting("head_dim"), width=110)
+        st.selectbox("Dtype", list(DTYPES), **setting("dtype"), width=130)
+        st.pills("Passes", PASSES, selection_mode="multi", **setting("passes"))
+    st.multiselect(
+        "Engines", list(PROVIDERS), **setting("engines"), format_func=lambda name: PROVIDERS[name].label
     )
     return {
-        "batch": batch,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "head_dim": head_dim,
-        "dtype": dtype,
-        "passes": tuple(p for p in PASSES if p in passes),
-        "providers": tuple(names),
+        "batch": trial.batch,
+        "heads": screen.heads,
+        "kv_heads": trial.kv_heads,
+        "head_dim": trial.head_dim,
+        "dtype": trial.dtype,
+        "passes": trial.passes,
+        "providers": trial.engines,
     }
+
+
+def setting(name: str) -> dict:
+    """Arguments of a widget that shows and changes a field of the screen's trial."""
+    return {"key": f"m_{name}", "on_change": collect, "args": (name,)}
+
+
+def collect(name: str) -> None:
+    """Callback of a setting; an emptied number is put back, but for the key heads, of which there are then as many as H."""
+    value, trial = st.session_state[f"m_{name}"], state.current().trial
+    if name == "passes":
+        value = tuple(one for one in PASSES if one in value)
+    elif name == "engines":
+        value = tuple(value)
+    elif value is None and name != "kv_heads":
+        value = getattr(trial, name)
+    state.change(trial=replace(trial, **{name: value}))
 
 
 def case_of(values: dict) -> BenchCase:

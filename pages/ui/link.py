@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from . import presets
+from . import presets, trial
 from .presets import DEFAULT_TEXT
+from .trial import Trial
 from .walk import place as walk_place
 from .walk.place import WalkPlace
 
@@ -18,13 +19,9 @@ RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
 LESSON_STEPS = 11  # the practice behind the last one is one of them
 MAX_GOAL = 400  # characters of a mask text that is practised
-PLACES = {"walk": walk_place.NAMES, "learn": ("lesson", "goal")}  # where one is on a page; only its own address says so
-PLACE = (
-    "at",
-    "view",
-    *PLACES["walk"],
-    *PLACES["learn"],
-)  # where one looks; links from page to page leave it to the session
+# Where one is on a page: only its own address says so.
+PLACES = {"walk": walk_place.NAMES, "learn": ("lesson", "goal"), "measure": (*trial.NAMES, "case")}
+PLACE = ("at", "view", *(name for names in PLACES.values() for name in names))  # left out of links from page to page
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,8 @@ class Screen:
     """The mask and how it is looked at.
 
     seqlen_k None means as many keys as queries. `file` names an uploaded mask on the server's shelf, which then stands
-    in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `case` names a recorded result
-    that was chosen in place of the nearest one. `at` is the selected cell (query, key), `view` the part that is drawn:
+    in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `trial` is what is measured with
+    it, `case` names a recorded result that was chosen in place of the nearest one. `at` is the selected cell (query, key), `view` the part that is drawn:
     (first column, columns, first row, rows), None for all of it. `lesson` is the step of the lesson, `goal` the mask
     that is practised behind the last one.
     """
@@ -47,6 +44,7 @@ class Screen:
     heads: int = 32
     file: str = ""
     plane: tuple[int, int] = (0, 0)
+    trial: Trial = Trial()
     case: str = ""
     at: tuple[int, int] | None = None
     view: tuple[float, float, float, float] | None = None
@@ -135,6 +133,8 @@ class Screen:
                 damaged("goal", f"no mask text of at most {MAX_GOAL} characters")
         values["walk"], wrong = WalkPlace.from_query(query, presets.PRESETS)
         problems += wrong
+        values["trial"], wrong = Trial.from_query(query)
+        problems += wrong
         screen = cls(**values)
         if "at" in query:
             spot = re.fullmatch(_PAIR, query["at"].strip())
@@ -177,6 +177,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "heads": str(screen.heads),
         "file": file,
         "plane": f"{screen.plane[0]},{screen.plane[1]}",
+        **screen.trial.said(),
         "case": screen.case,
         "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",

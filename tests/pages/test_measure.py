@@ -1,7 +1,6 @@
 """The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
 
 import pytest
-from page_tools import link_of
 
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.bench.runner import JobView
@@ -62,9 +61,9 @@ def row(case, provider, direction, **values):
 def test_run_takes_the_numbers_of_the_screen(open_app, runner):
     app = open_app("measure", mask="sliding_window(37)", n=384, heads=6)
     assert not app.exception and any("NVIDIA Test" in caption.value for caption in app.caption)
-    app.number_input(key="m_kv").set_value(2).run()
+    app.number_input(key="m_kv_heads").set_value(2).run()
     app.number_input(key="m_batch").set_value(3).run()
-    app.selectbox(key="m_dim").set_value(64).run()
+    app.selectbox(key="m_head_dim").set_value(64).run()
     app.selectbox(key="m_dtype").set_value("float16").run()
     app.multiselect(key="m_engines").set_value(["flashmask", "flex"]).run()
     press(app, "Run")
@@ -108,7 +107,7 @@ def test_rows_stay_with_their_reasons(open_app, runner):
 
 def test_a_shape_that_cannot_be_is_one_message(open_app, runner):
     app = open_app("measure", mask="causal", n=384, heads=6)
-    app.number_input(key="m_kv").set_value(4).run()
+    app.number_input(key="m_kv_heads").set_value(4).run()
     assert not app.exception and "kv_heads" in app.error[0].value
     assert not [button for button in app.button if button.label == "Run"]
 
@@ -132,15 +131,35 @@ def test_a_job_outlives_its_tab_and_another_takes_it_over(open_app, runner):
     assert not any("another tab began" in caption.value for caption in open_app("measure").caption)
 
 
+def measure_link(app) -> dict[str, str]:
+    """The address of the Measure page, which alone says what is on it."""
+    return app.session_state["screen"].to_query(page="measure")
+
+
 def test_a_recorded_case_is_in_the_link_until_the_mask_changes(open_app):
     app = open_app("measure")
     nearest, options = app.selectbox(key="w_case").value, app.selectbox(key="w_case").options
     index = (app.selectbox(key="w_case").index + 1) % len(options)
     app.selectbox(key="w_case").select_index(index).run()
-    assert not app.exception and len(link_of(app)["case"]) == 8
-    again = open_app("measure", **link_of(app))
-    assert again.selectbox(key="w_case").value == link_of(app)["case"] != nearest
+    link = measure_link(app)
+    assert not app.exception and len(link["case"]) == 8
+    again = open_app("measure", **link)
+    assert again.selectbox(key="w_case").value == link["case"] != nearest
     assert again.selectbox(key="w_case").index == index
     again.text_input(key="w_mask").set_value("causal").run()
-    assert "case" not in link_of(again) and not again.warning
+    assert "case" not in measure_link(again) and not again.warning
     assert "no recorded result" in open_app("measure", case="01234567").warning[0].value
+
+
+def test_what_is_measured_is_in_the_link(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    app.number_input(key="m_batch").set_value(3).run()
+    app.multiselect(key="m_engines").set_value(["flashmask"]).run()
+    app.button_group(key="m_passes").set_value(["backward"]).run()
+    link = measure_link(app)
+    assert link == {"mask": "causal", "n": "384", "batch": "3", "engines": "flashmask", "passes": "backward"}
+    again = open_app("measure", **link)
+    press(again, "Run")
+    case = runner.submitted[0].cases[0]
+    assert (case.batch, case.providers, case.passes) == (3, ("flashmask",), ("backward",))
+    assert app.session_state["screen"].to_query() == {"mask": "causal", "n": "384"}

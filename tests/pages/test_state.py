@@ -4,6 +4,7 @@ import pytest
 from page_tools import html_of, link_of
 
 from pages.ui.link import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
+from pages.ui.trial import Trial
 
 SCREENS = [
     Screen(),
@@ -12,12 +13,14 @@ SCREENS = [
     Screen(mask="causal & (q - k < 5) # + % é", seqlen_q=2**20, block_m=1, block_n=2**20, at=(0, 0)),
     Screen(mask="full", seqlen_q=100, at=(3, 4), view=(10.25, 30.5, 0.0, 100.0)),
     Screen(file="0123456789abcdef01234567", plane=(1, 3), case="89abcdef"),
+    Screen(trial=Trial(4, 8, 64, "float16", ("backward",), ("flashmask", "flex"))),
+    Screen(trial=Trial(passes=(), engines=())),
 ]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_there_and_back(screen):
-    assert Screen.from_query(screen.to_query()) == (screen, [])
+    assert Screen.from_query(screen.to_query(page="measure")) == (screen, [])
 
 
 def test_the_first_screen_needs_no_parameters():
@@ -41,6 +44,8 @@ def test_the_first_screen_needs_no_parameters():
         ({"view": "0,-5,0,10"}, ["view"]),
         ({"file": "../../etc/passwd", "plane": "x"}, ["file", "plane"]),
         ({"case": "<b>"}, ["case"]),
+        ({"batch": "0", "kv": "-1", "dim": "65", "dtype": "int8"}, ["batch", "kv", "dim", "dtype"]),
+        ({"passes": "forward,backward,sideways"}, ["passes: there is no 'sideways'"]),
         ({"mask": "  "}, []),
         ({"unknown": "1"}, []),
     ],

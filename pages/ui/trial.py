@@ -1,0 +1,60 @@
+"""What is measured on the GPU beside the mask: shape, dtype, passes and engines. Part of the screen."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from flashmask_core.bench.config import DTYPES, PASSES
+from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
+
+NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines")  # of the query parameters
+HEAD_DIMS = (32, 64, 96, 128, 192, 256)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """kv_heads None means as many key heads as query heads; those belong to the screen itself."""
+
+    batch: int = 1
+    kv_heads: int | None = None
+    head_dim: int = 128
+    dtype: str = next(iter(DTYPES))
+    passes: tuple[str, ...] = tuple(PASSES)
+    engines: tuple[str, ...] = tuple(DEFAULT_PROVIDERS)
+
+    def said(self) -> dict[str, str]:
+        """Query parameters as text."""
+        return {
+            "batch": str(self.batch),
+            "kv": str(self.kv_heads or ""),
+            "dim": str(self.head_dim),
+            "dtype": self.dtype,
+            "passes": ",".join(self.passes) or "none",
+            "engines": ",".join(self.engines) or "none",
+        }
+
+    @classmethod
+    def from_query(cls, query: dict[str, str]) -> tuple["Trial", list[str]]:
+        """The nearest trial, and what of the link could not be read, in words."""
+        values, problems = {}, []
+        for name, field in (("batch", "batch"), ("kv", "kv_heads")):
+            if name in query:
+                if re.fullmatch("[0-9]{1,4}", query[name]) and 1 <= int(query[name]) <= 1024:
+                    values[field] = int(query[name])
+                else:
+                    problems.append(f"{name}={query[name][:40]!r} is no number from 1 to 1,024")
+        for name, field, known in (("dim", "head_dim", HEAD_DIMS), ("dtype", "dtype", DTYPES)):
+            if name in query:
+                found = [one for one in known if str(one) == query[name]]
+                if found:
+                    values[field] = found[0]
+                else:
+                    problems.append(f"{name}={query[name][:40]!r} is none of {', '.join(map(str, known))}")
+        for name, field, known in (("passes", "passes", PASSES), ("engines", "engines", PROVIDERS)):
+            if name in query:
+                asked = [] if query[name] == "none" else query[name][:1000].split(",")
+                values[field] = tuple(one for one in known if one in asked)
+                if wrong := [one for one in asked if one not in known]:
+                    problems.append(f"{name}: there is no {', '.join(repr(one[:40]) for one in wrong[:3])}")
+        return cls(**values), problems
