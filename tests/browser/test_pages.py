@@ -108,3 +108,35 @@ def test_a_click_on_a_curve_chooses_its_column(shared):
         tab.page.wait_for_function("(k) => new URL(location).searchParams.get('at') === k", arg=f"{row},{100 * share:.0f}")
         tab.settled()
         assert tab.told("selected") == {"q": row, "k": round(100 * share)}
+
+
+# Shifts of what is seen: on a phone the element around the page moves beneath its own contents, which stay.
+_NOTE_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries())
+    if (entry.sources.some(({ node }) => node?.parentElement?.dataset.testid !== "stAppViewContainer"))
+      window.shifted += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_jumps_while_the_page_loads(screen, width):
+    tab = screen(width=width)
+    tab.page.add_init_script(_NOTE_SHIFTS)
+    tab.open()
+    tab.page.locator(".js-plotly-plot").wait_for(state="attached")
+    assert tab.page.evaluate("window.shifted") < 0.1
+    assert tab.page.title() == "FlashMask explorer"
+
+
+@pytest.mark.parametrize("name", ["learn", "walk", "measure"])
+def test_a_link_to_any_page_opens_without_a_word_in_the_console(screen, name):
+    tab = screen().open(name, mask="sliding_window(37)", n=384, tile="64x64")
+    tab.page.locator("h1").wait_for()
+    tab.page.get_by_role("link", name="Compose").first.click()
+    tab.page.wait_for_selector("h1:has-text('Compose')")
+    tab.settled()
+    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("sliding_window(37)")
+    assert tab.word("mask").startswith("384x384:") and "tile=64x64" in tab.page.url
