@@ -19,6 +19,7 @@ from ..theme import variables
 from ..words import bytes_text
 
 _SCRIPTS = (
+    "vectors",
     "mask",
     "levels",
     "view",

@@ -6,43 +6,13 @@ const EMPTY = 0,
   FULL = 2;
 const KIND_NAMES = ["empty", "partial", "full"];
 
-// Payload: uint32 length of the head, the head as JSON padded to a multiple of four, then the vectors in head.names,
-// each as `head.corners` of its corners (their columns, then their numbers), or for 0 of them as it is.
-function decodePayload(bytes) {
-  const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  const ints = new Int32Array(bytes.slice(4 + length).buffer);
-  let at = 0;
-  const take = (count) => ints.subarray(at, (at += count));
-  const vectors = head.corners.map((n) => (n ? straightLines(take(n), take(n)) : take(head.seqlen_k)));
-  return { head, vectors };
-}
-
-function straightLines(columns, numbers) {
-  const last = columns.length - 1,
-    values = new Int32Array(columns[last] + 1);
-  values[0] = numbers[0];
-  for (let i = 0; i < last; i++) {
-    const step = (numbers[i + 1] - numbers[i]) / (columns[i + 1] - columns[i]);
-    for (let k = columns[i], v = numbers[i]; k <= columns[i + 1]; k++, v += step) values[k] = v;
-  }
-  return values;
-}
-
-// The first row of every column that the causal triangle does not hide.
-function diagonalRows(sq, sk) {
-  const rows = new Int32Array(sk);
-  for (let k = 0; k < sk; k++) rows[k] = Math.min(sq, Math.max(0, k - (sk - sq)));
-  return rows;
-}
-
 class MaskVectors {
   constructor({ head, vectors }) {
     const { seqlen_q: sq, seqlen_k: sk } = head;
     Object.assign(this, { head, sq, sk, causal: head.causal, offset: sk - sq, names: head.names });
     head.names.forEach((name, i) => (this[name] = vectors[i]));
-    this.lte ??= new Int32Array(sk).fill(sq);
-    this.uts ??= new Int32Array(sk);
+    this.lte ??= levelLine(sk, sq);
+    this.uts ??= levelLine(sk, 0);
     this.ute ??= diagonalRows(sq, sk);
     this.setTiles(head.block_m, head.block_n, head.rule);
     this.joinRuns();
@@ -105,25 +75,18 @@ class MaskVectors {
     return runs;
   }
 
-  // Minimum and maximum of one vector over the columns [from, to), from a pyramid with 32 columns a step.
+  // Minimum and maximum of one vector over the columns [from, to).
   range(name, from, to) {
-    const levels = (this.pyramids[name] ??= buildPyramid(this[name]));
-    let low = Infinity,
-      high = -Infinity,
-      level = 0;
-    const take = (l, i) => {
-      if (levels[l].low[i] < low) low = levels[l].low[i];
-      if (levels[l].high[i] > high) high = levels[l].high[i];
-    };
-    while (from < to) {
-      const last = level === levels.length - 1;
-      while (from < to && (last || from % 32)) take(level, from++);
-      while (from < to && to % 32) take(level, --to);
-      from /= 32;
-      to /= 32;
-      level++;
-    }
-    return [low, high];
+    const values = this[name],
+      { corners } = values;
+    const levels = (this.pyramids[name] ??= buildPyramid(corners ? corners.numbers : values));
+    if (!corners) return extremes(levels, from, to);
+    // Straight between its corners: both ends and the corners inside say all of it.
+    const { columns } = corners,
+      [low, high] = extremes(levels, firstFrom(columns, from), firstFrom(columns, to));
+    const a = values[from],
+      b = values[to - 1];
+    return [Math.min(a, b, low), Math.max(a, b, high)];
   }
 
   tileRange(i, j) {
@@ -254,26 +217,4 @@ const misses = (run, r0, r1) => run.minStart >= r1 || run.maxEnd <= r0;
 function paperKind(runs, r0, r1) {
   if (runs.some((run) => covers(run, r0, r1))) return EMPTY;
   return runs.every((run) => misses(run, r0, r1)) ? FULL : PARTIAL;
-}
-
-function buildPyramid(values) {
-  const levels = [{ low: values, high: values }];
-  while (levels.at(-1).low.length > 32) {
-    const { low, high } = levels.at(-1);
-    const n = Math.ceil(low.length / 32),
-      below = new Int32Array(n),
-      above = new Int32Array(n);
-    for (let i = 0; i < n; i++) {
-      let a = Infinity,
-        b = -Infinity;
-      for (let k = i * 32, end = Math.min(k + 32, low.length); k < end; k++) {
-        if (low[k] < a) a = low[k];
-        if (high[k] > b) b = high[k];
-      }
-      below[i] = a;
-      above[i] = b;
-    }
-    levels.push({ low: below, high: above });
-  }
-  return levels;
 }
