@@ -1,15 +1,15 @@
 """Learn to write any mask as four numbers a key, by doing it."""
 
+from dataclasses import replace
 from html import escape
 
 import streamlit as st
 
 from pages.ui import bar, state
 from pages.ui.lesson import board
+from pages.ui.lesson.place import MAX_GOAL, PRACTICE
 from pages.ui.lesson.steps import STEPS, TASKS
-from pages.ui.link import MAX_GOAL
 
-PRACTICE = len(STEPS) + 1
 OWN = "My own mask, in the mask language"
 
 st.title("Learn to write a mask as numbers", anchor=False)
@@ -17,16 +17,20 @@ st.html('<p class="fm-sub">Ten small exercises, about ten minutes. The library c
 
 
 def go(number: int) -> None:
-    state.change(lesson=number)
+    move(step=number)
+
+
+def move(**values) -> None:
+    state.change(lesson=replace(state.current().lesson, **values))
 
 
 def chosen() -> None:
-    go(st.session_state.lesson_step or state.current().lesson)
+    go(st.session_state.lesson_step or state.current().lesson.step)
 
 
 @st.fragment
 def lesson() -> None:
-    number = state.current().lesson
+    number = state.current().lesson.step
     st.session_state.lesson_step = number
     st.pills(
         "Step",
@@ -89,7 +93,7 @@ def code(exercise) -> str:
 
 def practice(left, right) -> None:
     """Behind the last step: any mask, from words or from a text of one's own."""
-    goal = state.current().goal or next(iter(TASKS))
+    goal = state.current().lesson.goal or next(iter(TASKS))
     known = goal in TASKS and not st.session_state.get("goal_own")
     with left:
         words(
@@ -126,12 +130,12 @@ def choose_task() -> None:
     task = st.session_state.lesson_task
     st.session_state.goal_own = task == OWN
     if task != OWN:
-        state.change(goal=task)
+        move(goal=task)
 
 
 def choose_goal() -> None:
     if st.session_state.lesson_goal.strip():
-        state.change(goal=st.session_state.lesson_goal.strip()[:MAX_GOAL])
+        move(goal=st.session_state.lesson_goal.strip()[:MAX_GOAL])
 
 
 lesson()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from . import presets, trial
+from .lesson import place as lesson_place
+from .lesson.place import LessonPlace
 from .presets import DEFAULT_TEXT
 from .trial import Trial
 from .walk import place as walk_place
@@ -17,10 +19,8 @@ MAX_TILE = 2**20
 MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
-LESSON_STEPS = 11  # the practice behind the last one is one of them
-MAX_GOAL = 400  # characters of a mask text that is practised
 # Where one is on a page: only its own address says so.
-PLACES = {"walk": walk_place.NAMES, "learn": ("lesson", "goal"), "measure": (*trial.NAMES, "case")}
+PLACES = {"walk": walk_place.NAMES, "learn": lesson_place.NAMES, "measure": (*trial.NAMES, "case")}
 PLACE = ("at", "view", *(name for names in PLACES.values() for name in names))  # left out of links from page to page
 
 
@@ -30,9 +30,9 @@ class Screen:
 
     seqlen_k None means as many keys as queries. `file` names an uploaded mask on the server's shelf, which then stands
     in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `trial` is what is measured with
-    it, `case` names a recorded result that was chosen in place of the nearest one. `at` is the selected cell (query, key), `view` the part that is drawn:
-    (first column, columns, first row, rows), None for all of it. `lesson` is the step of the lesson, `goal` the mask
-    that is practised behind the last one.
+    it, `case` names a recorded result that was chosen in place of the nearest one. `at` is the selected cell (query,
+    key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it. `walk` and
+    `lesson` say where one is on those pages.
     """
 
     mask: str = DEFAULT_TEXT
@@ -49,8 +49,7 @@ class Screen:
     at: tuple[int, int] | None = None
     view: tuple[float, float, float, float] | None = None
     walk: WalkPlace = WalkPlace()
-    lesson: int = 1
-    goal: str = ""
+    lesson: LessonPlace = LessonPlace()
 
     @property
     def keys(self) -> int:
@@ -96,7 +95,6 @@ class Screen:
         number("n", "seqlen_q", 1, MAX_LENGTH)
         number("nk", "seqlen_k", 1, MAX_LENGTH)
         number("heads", "heads", 1, 1024)
-        number("lesson", "lesson", 1, LESSON_STEPS)
         if query.get("mask", "").strip():
             values["mask"] = query["mask"]
         if "tile" in query:
@@ -126,12 +124,9 @@ class Screen:
                 values["case"] = query["case"]
             else:
                 damaged("case", "no name of a recorded result")
-        if "goal" in query:
-            if 0 < len(query["goal"].strip()) <= MAX_GOAL:
-                values["goal"] = query["goal"].strip()
-            else:
-                damaged("goal", f"no mask text of at most {MAX_GOAL} characters")
         values["walk"], wrong = WalkPlace.from_query(query, presets.PRESETS)
+        problems += wrong
+        values["lesson"], wrong = LessonPlace.from_query(query)
         problems += wrong
         values["trial"], wrong = Trial.from_query(query)
         problems += wrong
@@ -182,8 +177,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "at": f"{screen.at[0]},{screen.at[1]}" if screen.at else "",
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
         **screen.walk.said(),
-        "lesson": str(screen.lesson),
-        "goal": screen.goal,
+        **screen.lesson.said(),
     }
 
 

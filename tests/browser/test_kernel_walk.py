@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 import flashmask_core as fm
 from flashmask_core.tiles.decide import TilePlan
-from pages.ui.walk.story import dense, inputs
+from pages.ui.walk.story import dense, inputs, story
 
 pytestmark = pytest.mark.browser
 
@@ -35,6 +35,11 @@ class Walk:
     def press(self, what: str):
         self.root.locator(f"[data-do={what}]").click()
 
+    def grid(self) -> np.ndarray:
+        """The numbers of the tile, [rows, keys]; NaN for a hidden cell."""
+        read = "rows => rows.map(r => [...r.cells].slice(1).map(c => c.dataset.value ?? 'nan'))"
+        return np.array(self.root.locator(".cells tbody tr").evaluate_all(read), dtype=float)
+
     def kept(self) -> np.ndarray:
         """The numbers that the program keeps, [rows, columns]; NaN stands for an infinity."""
         read = "rows => rows.map(r => [...r.cells].slice(1).map(c => c.dataset.value))"
@@ -53,6 +58,7 @@ def test_every_step_is_shown_and_the_last_one_is_the_dense_result(walk, pass_):
     mask = fm.mask(MASK, 64)
     plan, judge = TilePlan(mask, 8, 8), dense(mask, inputs(64, 64))
     loop = plan.column_loop(4) if pass_ == "dkdv" else plan.row_loop(4)
+    told = story(mask, 8, 8, pass_, 4)["steps"]
     visited, lines = [], []
     for step in range(100):
         assert it.told("step") == str(step)
@@ -61,6 +67,9 @@ def test_every_step_is_shown_and_the_last_one_is_the_dense_result(walk, pass_):
         lines.append(it.told("line"))
         if lines[-1] == "scores":
             visited.append(int(it.told("tile")))
+        written = [value for name, value in told[step][2].items() if name in ("s", "p", "dp", "ds")]
+        if written:  # what the library computed in this step is what the grid shows
+            np.testing.assert_array_equal(it.grid(), np.array(written[0], dtype=float))
         if it.root.locator("[data-do=step]").is_disabled():
             break
         it.page.keyboard.press("ArrowRight")

@@ -7,8 +7,9 @@ from page_tools import html_of
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.lesson.exercises import Misfit, Row, Tiles, Vectors
+from pages.ui.lesson.place import PRACTICE, LessonPlace
 from pages.ui.lesson.steps import STEPS, TASKS, practice
-from pages.ui.link import LESSON_STEPS, Screen
+from pages.ui.link import Screen
 from pages.ui.presets import argument_texts
 
 EXERCISES = [*(step.exercise for step in STEPS), *map(practice, TASKS)]
@@ -84,7 +85,7 @@ def test_every_step_has_a_screen(open_app, number):
     app = open_app("learn", lesson=number)
     assert not app.exception and not app.warning
     assert f"{number}. {STEPS[number - 1].title}" in html_of(app)
-    step = app.session_state["screen"].lesson
+    step = app.session_state["screen"].lesson.step
     ways = ["Back"] * (number > 1) + ["Next" if number < len(STEPS) else "Practice"]
     assert [button.label for button in app.button] == ways
     assert step == number and STEPS[number - 1].after not in html_of(app)
@@ -93,14 +94,21 @@ def test_every_step_has_a_screen(open_app, number):
 def test_next_and_back_and_the_link(open_app):
     app = open_app("learn")
     next(button for button in app.button if button.label == "Next").click().run()
-    assert app.session_state["screen"].lesson == 2 and not app.exception
+    assert app.session_state["screen"].lesson.step == 2 and not app.exception
     next(button for button in app.button if button.label == "Back").click().run()
-    assert app.session_state["screen"].lesson == 1
-    assert LESSON_STEPS == len(STEPS) + 1
-    assert Screen(lesson=4).to_query(page="learn") == {"lesson": "4"}
-    assert Screen(lesson=4).to_query(page="walk") == Screen(lesson=4).to_query(place=False) == {}
+    assert app.session_state["screen"].lesson.step == 1
+    assert PRACTICE == len(STEPS) + 1
+    assert Screen(lesson=LessonPlace(4)).to_query(page="learn") == {"lesson": "4"}
+    assert (
+        Screen(lesson=LessonPlace(4)).to_query(page="walk") == Screen(lesson=LessonPlace(4)).to_query(place=False) == {}
+    )
+    app = open_app("learn", lesson=3, done="1,3")
+    assert app.session_state["screen"].lesson.done == (1, 3) and STEPS[2].after in html_of(app)
+    for damaged in ("0", "1,,2", "11", "x"):
+        app = open_app("learn", done=damaged)
+        assert len(app.warning) == 1 and app.session_state["screen"].lesson.done == ()
     app = open_app("learn", lesson=99)
-    assert len(app.warning) == 1 and app.session_state["screen"].lesson == 1
+    assert len(app.warning) == 1 and app.session_state["screen"].lesson.step == 1
 
 
 def test_the_lesson_keeps_the_mask_of_every_pattern(open_app):
@@ -144,4 +152,4 @@ def test_a_goal_that_is_no_mask_is_one_message(open_app, goal):
     assert not app.exception and html_of(app).count('class="fm-error"') == 1 and "<script>" not in html_of(app)
     app.text_input(key="lesson_goal").set_value("causal").run()
     assert not app.exception and "fm-error" not in html_of(app)
-    assert app.session_state["screen"].goal == "causal"
+    assert app.session_state["screen"].lesson.goal == "causal"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 
+from .. import state
 from ..theme import variables
 from .exercises import Verdict
 from .steps import STEPS, practice
@@ -37,7 +38,7 @@ def progress(number: int, goal: str = "") -> Progress:
     name = _name(number, goal)
     if name not in done:
         exercise = STEPS[number - 1].exercise if number <= len(STEPS) else practice(goal)
-        done[name] = Progress(exercise, exercise.start())
+        done[name] = Progress(exercise, exercise.start(), solved=number in state.current().lesson.done)
     return done[name]
 
 
@@ -95,6 +96,14 @@ def _check() -> None:
         now.checks += 1
         now.solved |= now.verdict.right
         now.tries += not now.verdict.right
+        _note_solved()
+
+
+def _note_solved() -> None:
+    """The link carries the steps that are solved, so that they still are when the page is loaded again."""
+    here = {int(name) for name, one in st.session_state.lesson_done.items() if one.solved and name.isdigit()}
+    lesson = state.current().lesson
+    state.change(lesson=replace(lesson, done=tuple(sorted(here | set(lesson.done)))))
 
 
 def _reveal() -> None:
@@ -103,3 +112,4 @@ def _reveal() -> None:
         now.answer = now.exercise.solution()
         now.verdict = Verdict(True, "This is the answer. Change it and put it back to see what each part does.")
         now.solved, now.checks, now.reveals = True, now.checks + 1, now.reveals + 1
+        _note_solved()

@@ -67,4 +67,4 @@ const SHOWN = {
   dk: "ds",
   dq: "ds",
 };
-const GRID_NAMES = { s: "Scores s", p: "Probabilities p", dp: "Gradients dp", ds: "Gradients ds" };
+const GRID_NAMES = { s: "Scores s", p: "Weights p", dp: "Gradients dp", ds: "Gradients ds" };

@@ -75,7 +75,7 @@ const SENTENCES = {
   },
   max: ({ values, before, row, at }) =>
     `Row ${row}: m_new = max(${number(before.m_i[at])}, ${number(rowMax(values.s[at]))}) = ` +
-    `${number(values.m_new[at])}, the largest score so far. Subtracted, it keeps exp from overflowing.`,
+    `${number(values.m_new[at])}, the largest score so far (framed in every row: the largest of this tile). Subtracted, it keeps exp from overflowing.`,
   exp: ({ values, before, row, at, data }) => {
     if (data.pass !== "forward")
       return "p = exp(s − lse): the probabilities again, from the one number a row that the forward kept. No maximum is needed.";

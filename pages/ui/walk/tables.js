@@ -36,7 +36,8 @@ function gridOf(replay, now, follow) {
   const [low, high] = name ? replay.limits(name) : [0, 1];
   const lines = [];
   for (let q = rows[0]; q < rows[1]; q++) {
-    const cells = [];
+    const cells = [],
+      largest = step.line === "max" ? rowMax(values.s[q - rows[0]]) : null;
     for (let k = keys[0]; k < keys[1]; k++) {
       const x = name ? values[name][q - rows[0]][k - keys[0]] : undefined;
       const hidden = !mask.visible(q, k) && (step.line === "decide" || replay.decisions[step.tile].kind !== FULL);
@@ -48,12 +49,14 @@ function gridOf(replay, now, follow) {
       cell.className = [
         hidden && (x === null || name !== "s") ? "hidden" : shaded ? "shaded" : "seen",
         (replay.byColumn ? k : q) === follow ? "followed" : "",
+        x !== undefined && x !== null && x === largest ? "largest" : "",
       ].join(" ");
       cells.push(cell);
     }
     lines.push([q, cells]);
   }
-  const title = name ? `${GRID_NAMES[name]} of tile (${i}, ${j})` : `Tile (${i}, ${j}), not loaded`;
+  const what = name === "p" && data.pass !== "forward" ? "Probabilities p" : GRID_NAMES[name]; // divided by l there
+  const title = name ? `${what} of tile (${i}, ${j})` : `Tile (${i}, ${j}), not loaded`;
   const heads = ["", ...Array.from({ length: keys[1] - keys[0] }, (_, n) => keys[0] + n)];
   const out = table(heads, lines);
   out.className = digits < 0 ? "bare" : "";
