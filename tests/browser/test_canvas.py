@@ -50,6 +50,28 @@ def test_the_hover_line_says_what_the_library_says(shared, query):
             assert ("visible" in said["line"].split(".")[0]) == said["visible"]
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_theme_and_width_moves_and_says_the_same(screen, theme, width):
+    query = dict(mask="global_sliding_window(300, 700, 500)", n=7777, tile="64x96")
+    mask, tiles, block_m, block_n = library(query)
+    tab = screen(theme, width).open(**query)
+    tab.keys("+", "+", "+", "ArrowRight", "ArrowDown", "-")
+    dice = random.Random(width)
+    for said in tab.sweep([(dice.random(), dice.random(), dice.choice(["matrix", "vectors"])) for _ in range(8)]):
+        q, k = said["q"], said["k"]
+        assert said["visible"] == bool(mask.to_dense(slice(q, q + 1), slice(k, k + 1)))
+        i, j = q // block_m, k // block_n
+        assert said["kind"] == KINDS[int(tiles.window(slice(i, i + 1), slice(j, j + 1)))]
+    tab.keys("ArrowLeft")
+    box = tab.box()
+    tab.page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.3 * box["height"])
+    tab.page.wait_for_url("**at=*")
+    spot = tab.told("selected")
+    numbers = [int(vector[0, 0, spot["k"]]) for vector in mask.vectors]  # lts, lte, uts, ute, as the strip has them
+    assert tab.page.locator(".strip .chosen").all_inner_texts() == [str(n) for n in (spot["k"], *numbers)]
+
+
 def test_eight_tokens_read_as_in_a_textbook(shared):
     tab = shared.go(mask="causal", n=8)
     corner = tab.point(0.97, 0.03)

@@ -26,6 +26,14 @@ def test_every_page_shows_every_preset_and_pattern(open_app, page):
         assert app.session_state["screen"].mask == text
 
 
+@pytest.mark.parametrize("page", ["learn", "walk"])
+@pytest.mark.parametrize("text", [make(700) for make in PRESETS.values()], ids=list(PRESETS))
+def test_the_pages_without_a_text_field_open_with_every_preset(open_app, page, text):
+    app = open_app(page, mask=text, n=700)
+    assert not app.exception and "fm-error" not in html_of(app)
+    assert app.session_state["screen"].mask == text
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_picker_writes_a_text_that_parses(open_app, name):
     import flashmask_core as fm

@@ -32,6 +32,7 @@ def test_the_first_screen_needs_no_parameters():
     ("query", "names"),
     [
         ({"n": "-3"}, ["n"]),
+        ({"n": "0", "nk": "0"}, ["n", "nk"]),
         ({"n": "9" * 30, "nk": "x"}, ["n", "nk"]),
         ({"tile": "128x"}, ["tile"]),
         ({"tile": "0x64", "rule": "best"}, ["tile", "rule"]),
