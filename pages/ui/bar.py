@@ -65,11 +65,12 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
                 step=1,
                 **state.widget("w_nk"),
                 placeholder="as many as N",
+                width=260,
                 disabled=bool(screen.file),
                 help="Causal and every pattern then align bottom-right.",
             )
             if heads:
-                st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"))
+                st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"), width=260)
         copy_link.button()
         if action:
             action()

@@ -47,7 +47,10 @@ _PAGE_CSS = """
   .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex-basis: 100%; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
   .st-key-chips { gap: .45rem; }
-  .st-key-chips > div:has([data-testid="stPopover"]) { flex-grow: 1; }
+  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text) { flex: 1 1 0; min-width: 0; }
+  .st-key-chips > .st-key-undo_text { flex: 0 0 38px; }
+  .st-key-chips > div:not(.st-key-w_preset) button { padding-inline: 2px; width: 100%; min-width: 0; }
+  .st-key-chips > div:not(.st-key-w_preset) button p { font-size: 13px; }
   .fm-sub { font-size: 13px; line-height: 1.4; }
 }
 .fm-skip { position: fixed; left: 8px; top: -60px; z-index: 1000001; padding: 8px 14px; border-radius: 8px;
