@@ -83,3 +83,8 @@ def flops_text(count: int) -> str:
 def notes_html(notes: tuple[str, ...]) -> str:
     """Remarks about the mask as one quiet paragraph."""
     return f'<p class="fm-sub">{" · ".join(escape(note) for note in notes)}</p>' if notes else ""
+
+
+def error_html(message: str) -> str:
+    """One message about something that does not work. It may quote a file or a text, so nothing in it is Markdown."""
+    return f'<div class="fm-error" role="alert">{escape(message)}</div>'

@@ -10,7 +10,7 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.lint import Finding
 
-from . import state, theme, thumbnail
+from . import cards, state, theme, thumbnail
 from .build import Built, built, fitted_of
 from .shelf import shelf
 
@@ -136,7 +136,7 @@ def _meant(mask: Built) -> None:
     try:
         findings, extra, missing = _compared(mask.source, text)
     except ValueError as error:
-        st.error(str(error).splitlines()[0][:400])
+        st.html(cards.error_html(str(error).splitlines()[0][:400]))
         return
     if not findings:
         st.success("The same mask, pair by pair.", icon=":material/check:")

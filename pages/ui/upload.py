@@ -12,7 +12,7 @@ from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.lint import Finding
 from flashmask_core.masks.outline import Outline
 
-from . import check, shelf, state, theme, thumbnail
+from . import cards, check, shelf, state, theme, thumbnail
 from .build import Built, one_plane
 from .link import Screen
 
@@ -76,9 +76,9 @@ def ask() -> None:
     elif kind in ("auto", "dense") and "polarity" not in options and found.startswith("polarity:"):
         _ask_polarity(file, kind, options)
     else:
-        st.error(found)
+        st.html(cards.error_html(found))
     if problem := st.session_state.pop("upload_problem", None):
-        st.error(problem)
+        st.html(cards.error_html(problem))
 
 
 def _questions(name: str) -> tuple[str, dict]:
@@ -110,6 +110,11 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
     """What `load_mask` makes of the file, or what is wrong in one message."""
     try:
         mask = shelf.read_mask(_data, kind=kind, **dict(options))
+    except fm.NotRepresentableError as error:
+        return (
+            f"{len(error.columns):,} columns of its batch entries and heads do not fit FlashMask. A file with one of them "
+            "alone is shown with its ways on."
+        )
     except (ValueError, TypeError, MemoryError) as error:
         return (str(error) or type(error).__name__)[:800]
     one = one_plane(mask, 0, 0) if isinstance(mask, fm.ColumnMask) else mask
@@ -158,7 +163,7 @@ def _ask_polarity(file, kind: str, options: dict) -> None:
         found = _preview(file.file_id, kind, both, theme.is_dark(), _data=file.getvalue())
         with column:
             if isinstance(found, str):
-                st.error(found)
+                st.html(cards.error_html(found))
                 continue
             st.html(_figure(found.picture, f"1, True or bright is {polarity}: {found.facts}"))
             st.button(

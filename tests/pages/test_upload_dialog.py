@@ -1,5 +1,6 @@
 """The upload dialog: a preview of what was read, questions where a file does not say it, and what comes after."""
 
+import html
 import io
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_a_mask_that_does_not_fit_is_shown_with_its_ways_on(dialog, open_app):
 def test_numbers_under_the_wrong_flag_are_pointed_at(dialog):
     indices, _ = fm.mask("document(4, 3, 3)", 10).to_startend_row_indices()
     app = dialog(npy(indices.numpy()))
-    assert "causal: startend_row_indices mean another mask under the other flag" in app.error[0].value
+    assert "causal: startend_row_indices mean another mask under the other flag" in html.unescape(html_of(app))
     app.selectbox(key="upload_kind").set_value("startend_row_indices").run()
     app.button_group(key="upload_causal").set_value("causal").run()
     assert "The causal flag looks flipped" in html_of(app)
@@ -110,7 +111,7 @@ def test_numbers_under_the_wrong_flag_are_pointed_at(dialog):
 def test_a_column_of_a_data_set_is_lengths_of_documents(dialog):
     app = dialog(b"name,tokens\na,4\nb,3\nc,3\n", "lengths.csv")
     app.selectbox(key="upload_kind").set_value("lengths").run()
-    assert "a table with a heading needs column=" in app.error[0].value
+    assert "a table with a heading needs column=" in html.unescape(html_of(app))
     app.text_input(key="upload_column").set_value("tokens").run()
     assert mask_of(shown(app)).equals(fm.mask("causal_document(4, 3, 3)", 10))
 
@@ -129,7 +130,19 @@ def test_the_file_of_a_screen_needs_no_questions(dialog):
 ])  # fmt: skip
 def test_what_is_no_mask_is_refused_with_the_accepted_forms(dialog, name, data, message):
     app = dialog(data, name)
-    assert message in app.error[0].value and not [b for b in app.button if b.key == "upload_show"]
+    assert message in html.unescape(html_of(app)) and not [b for b in app.button if b.key == "upload_show"]
+
+
+def test_what_a_file_says_is_shown_as_it_stands(dialog):
+    app = dialog(b"![x](http://example.org/x.png)<script>,b\n1,2\n", "data.csv")
+    assert not app.error and "<script>" not in html_of(app)
+    app.text_input(key="upload_column").set_value("c").run()
+    assert "![x](http://example.org/x.png)&lt;script&gt;" in html_of(app) and not app.error
+
+
+def test_heads_that_do_not_fit_are_told_apart_from_one_that_does_not(dialog):
+    app = dialog(npy(np.stack([CHECKERBOARD, CHECKERBOARD])[None].astype(int)))
+    assert "40 columns of its batch entries and heads do not fit" in html_of(app)
 
 
 def test_passes_in_a_screens_file_are_checked():
