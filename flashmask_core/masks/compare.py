@@ -80,6 +80,12 @@ def compare(mask, meant) -> Difference:
     return Difference(extra=mask & ~meant, missing=meant & ~mask)
 
 
+def inside(one: MaskedRuns, other: MaskedRuns) -> bool:
+    """True if `other` shows everything that `one` shows."""
+    pairs = one.visible_pairs()
+    return pairs <= other.visible_pairs() and (one & other).visible_pairs() == pairs
+
+
 def keys_seen(runs: MaskedRuns) -> np.ndarray:
     """int64: the keys that some query sees, rising."""
     hidden = np.bincount(runs.columns, runs.ends - runs.starts, minlength=runs.seqlen_k)

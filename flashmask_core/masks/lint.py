@@ -14,7 +14,8 @@ import numpy as np
 
 from .column_mask import ColumnMask
 from .compare import compare, first_pairs, keys_seen, runs_of
-from .mistakes import explanations
+from .language import parse
+from .mistakes import documents_of, explanations
 from .outline import Outline
 from .runs import MaskedRuns
 
@@ -49,7 +50,8 @@ def lint(mask, *, meant=None, documents=None) -> list[Finding]:
         MaskedRuns, or bool [Sq, Sk], True where the query may attend.
     meant: the mask that was meant: one of the same kinds, or a text. The difference is counted, and where one of the
         usual mistakes turns the meant mask into exactly this one, it is named.
-    documents: lengths of the documents that must not see each other, in key order; what leaks is counted.
+    documents: lengths of the documents that must not see each other, in key order; what leaks is counted. None: those
+        of the meant mask, if it has several.
 
     Raises TypeError or ValueError for what is no mask, or of other lengths, and MaskSyntaxError for a wrong text.
     """
@@ -57,10 +59,14 @@ def lint(mask, *, meant=None, documents=None) -> list[Finding]:
     if not runs.seqlen_q or not runs.seqlen_k:
         return []
     findings = _given_numbers(mask, runs) if isinstance(mask, ColumnMask) else []
-    findings += [*_meant(runs, meant)] if meant is not None else []
+    if meant is not None:
+        text = meant if isinstance(meant, str) else None
+        wanted = parse(text).runs(runs.seqlen_q, runs.seqlen_k) if text else runs_of(meant, "meant")
+        findings += _meant(runs, wanted, text)
+        documents = documents_of(wanted) if documents is None else documents
     findings += [*_documents(runs, documents)] if documents is not None else []
     findings += [*_unseen(runs), *_diagonal(runs)]
-    if documents is None:
+    if not documents:
         findings += _near_documents(runs)
     findings += _window(runs)
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
@@ -102,13 +108,7 @@ def _given_numbers(mask: ColumnMask, runs: MaskedRuns) -> list[Finding]:
     return []
 
 
-def _meant(runs: MaskedRuns, meant):
-    if isinstance(meant, str):
-        from .language import parse
-
-        text, meant = meant, parse(meant).runs(runs.seqlen_q, runs.seqlen_k)
-    else:
-        text, meant = None, runs_of(meant, "meant")
+def _meant(runs: MaskedRuns, meant: MaskedRuns, text: str | None):
     found = compare(runs, meant)
     if found.equal:
         return

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .compare import inside
 from .errors import MaskSyntaxError
 from .language import parse
 from .outline import Outline
@@ -43,13 +44,12 @@ def _mistakes(runs: MaskedRuns, meant: MaskedRuns, text: str | None):
         )
     if runs.seqlen_q == runs.seqlen_k and runs.seqlen_q**2 <= _MAX_CELLS:
         yield MaskedRuns.from_dense(meant.to_dense().T.copy()), "Rows and columns are swapped: rows are queries."
-    yield (
-        _as_lengths(meant, causal),
-        (
-            "The ends are lengths: every document's end counts from its own start, and has to count from the start of "
-            "the sequence."
-        ),
-    )
+    lengths = _as_lengths(meant)
+    if lengths is not None:
+        words = (
+            "The ends are lengths: every document's end counts from its own start, and has to count from the start of"
+        )
+        yield lengths & causal if inside(meant, causal) else lengths, f"{words} the sequence."
     yield _next_length(meant, causal), "Every document has the length of the one behind it."
     if text:
         yield from _numbers_off_by_one(text, shape)
@@ -86,22 +86,22 @@ def _top_left(text: str, seqlen_q: int, seqlen_k: int) -> MaskedRuns | None:
     return MaskedRuns.from_runs(part.columns, part.starts, part.ends, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
 
 
-def _documents(meant: MaskedRuns) -> list[int]:
+def documents_of(meant: MaskedRuns) -> list[int]:
+    """The lengths of the documents of a square mask that fills its sequence with several; else an empty list."""
     lengths = Outline(meant).documents if meant.seqlen_q == meant.seqlen_k and meant.visible_pairs() else []
     return lengths if len(lengths) > 1 and sum(lengths) == meant.seqlen_k else []
 
 
-def _as_lengths(meant: MaskedRuns, causal: MaskedRuns) -> MaskedRuns | None:
-    lengths = _documents(meant)
+def _as_lengths(meant: MaskedRuns) -> MaskedRuns | None:
+    lengths = documents_of(meant)
     if not lengths:
         return None
     ends = np.repeat(lengths, lengths)
-    hidden = MaskedRuns.hide(ends, meant.seqlen_q, seqlen_q=meant.seqlen_q, seqlen_k=meant.seqlen_k)
-    return hidden & causal
+    return MaskedRuns.hide(ends, meant.seqlen_q, seqlen_q=meant.seqlen_q, seqlen_k=meant.seqlen_k)
 
 
 def _next_length(meant: MaskedRuns, causal: MaskedRuns) -> MaskedRuns | None:
-    lengths = _documents(meant)
+    lengths = documents_of(meant)
     if not lengths:
         return None
     moved = [*lengths[1:], lengths[0]]

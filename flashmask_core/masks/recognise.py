@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .compare import Difference, compare, runs_of
+from .compare import Difference, compare, inside, runs_of
 from .errors import MaskSyntaxError
 from .language import parse
 from .outline import Outline, bounds, patterns
@@ -94,19 +94,19 @@ class _Search:
 
     def _holding(self, texts: list[str]) -> list[str]:
         """The texts that show all that the mask shows."""
-        return [text for text in texts if (found := self.make(text)) is not None and _inside(self.runs, found)]
+        return [text for text in texts if (found := self.make(text)) is not None and inside(self.runs, found)]
 
     def _joined(self, texts: list[str], least: MaskedRuns, most: MaskedRuns) -> str | None:
         """Some of the texts joined by &, so that the result lies between two masks; all of them show `least`."""
         made = {text: found for text in texts if (found := self.make(text)) is not None}
         for text in sorted(made, key=len):
-            if _inside(made[text], most):
+            if inside(made[text], most):
                 return text
-        if len(made) < 2 or not _inside(_all_of(list(made.values())), most):
+        if len(made) < 2 or not inside(_all_of(list(made.values())), most):
             return None
         for text in sorted(made, key=len, reverse=True):
             rest = [found for other, found in made.items() if other != text]
-            if rest and _inside(_all_of(rest), most):
+            if rest and inside(_all_of(rest), most):
                 del made[text]
         return " & ".join(sorted(made, key=texts.index))
 
@@ -201,12 +201,6 @@ def _usual(o: Outline) -> list[str]:
 def _mode(values) -> int:
     found, counts = np.unique(values, return_counts=True)
     return int(found[counts.argmax()])
-
-
-def _inside(one: MaskedRuns, other: MaskedRuns) -> bool:
-    """True if `other` shows everything that `one` shows."""
-    pairs = one.visible_pairs()
-    return pairs <= other.visible_pairs() and (one & other).visible_pairs() == pairs
 
 
 def _all_of(masks: list[MaskedRuns]) -> MaskedRuns:

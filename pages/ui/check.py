@@ -155,7 +155,7 @@ def _compared(source: tuple, text: str):
     seqlen_q, seqlen_k = source[1:3]
     meant = fm.parse(text).runs(seqlen_q, seqlen_k)
     difference = fm.compare(written, meant)
-    findings = [f for f in fm.lint(written, meant=text) if f.code in ("explained", "differs", "flag", "ends")]
+    findings = [f for f in fm.lint(written, meant=text) if f.code in ("explained", "differs", "flag", "ends", "leak")]
     return (() if difference.equal else tuple(findings)), difference.extra, difference.missing
 
 

@@ -50,6 +50,8 @@ def test_ends_in_the_wrong_coordinates():
     assert "6 columns end before they begin: column 4 is hidden from row 3 on" in found["ends"].message
     assert found["ends"].at == (4, 4) and "The ends are lengths" in found["explained"].message
     assert "0 pairs are visible and should be hidden, 12 are hidden" in found["differs"].message
+    found = told(from_numbers([[4, 0]] * 4 + [[3, 0]] * 6, causal=False), meant="document(4, 3, 3)")
+    assert "The ends are lengths" in found["explained"].message
 
 
 MEANT = [
@@ -101,6 +103,7 @@ def test_documents_that_leak():
         found.message
     )
     assert "leak" not in told(mask, documents=[65, 63])
+    assert told(mask, meant="causal & document(64, 64)")["leak"] == found
     by_itself = told(fm.mask("causal & document(64, 64) | rect(64, 66, 60, 64)", 128))["leak"]
     assert by_itself.level == "warning" and "seems to end at token 64, and 8 pairs see across it" in by_itself.message
     with pytest.raises(ValueError, match="documents: wanted lengths of 0 or more that fit 128 keys, got 130"):
