@@ -51,11 +51,14 @@ def _software() -> dict[str, str | None]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout this file is in, "+changes" behind it if files differ; else $FLASHMASK_COMMIT."""
+    """$FLASHMASK_COMMIT where it is set (a copy without its history), else the commit of the checkout this file is in,
+    "+changes" behind it if files differ."""
+    if os.environ.get("FLASHMASK_COMMIT"):
+        return os.environ["FLASHMASK_COMMIT"]
     root = Path(__file__).resolve().parents[2]
     commit = _first_line("git", "-C", str(root), "rev-parse", "HEAD") if (root / ".git").exists() else None
-    if commit is None:  # a copy without its history, or a checkout that git refuses to read
-        return os.environ.get("FLASHMASK_COMMIT")
+    if commit is None:
+        return None
     changed = _first_line("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
     return f"{commit}+changes" if changed else commit
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..masks.language import mask as build
 from ..tiles.classify import classify_tiles
+from .providers import OUR_BACKENDS
 from .recorded import recorded_results
 
 BLOCK = 128
@@ -43,13 +44,15 @@ class TileRates:
 
 @cache
 def tile_rates(head_dim: int = 128, direction: str = "forward") -> TileRates | None:
-    """The rates of the recorded FlashMask rows; None where too few were recorded."""
-    rows = [
+    """The rates of the recorded FlashMask rows of one backend, the fastest with enough of them; None if none has."""
+    recorded = [
         row for row in recorded_results()
         if row.provider == "flashmask" and row.status == "ok" and row.median_ms and row.dtype == "bfloat16"
         and (row.head_dim, row.direction) == (head_dim, direction) and row.heads == row.kv_heads
     ]  # fmt: skip
-    if len(rows) < _FEWEST_ROWS:
+    by_backend = ([row for row in recorded if row.backend == backend] for backend in OUR_BACKENDS)
+    rows = next((rows for rows in by_backend if len(rows) >= _FEWEST_ROWS), None)
+    if rows is None:
         return None
     work = []
     for row in rows:

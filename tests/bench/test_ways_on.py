@@ -15,7 +15,8 @@ def test_rates_give_the_recorded_times_back(head_dim, direction):
     rates = tile_rates(head_dim, direction)
     assert min(rates.partial, rates.full, rates.rows) > 0 and rates.worst_error < 0.2
     for row in recorded_results():
-        if (row.provider, row.head_dim, row.direction, row.mask) == ("flashmask", head_dim, direction, "causal"):
+        this = (row.provider, row.backend, row.head_dim, row.direction, row.mask)
+        if this == ("flashmask", rates.backend, head_dim, direction, "causal"):
             _, partial, full = fm.classify_tiles(fm.mask("causal", row.seqlen_q)).counts[0, 0].tolist()
             told = rates.of(partial, full, row.seqlen_q // 128, row.batch * row.heads)
             assert told == pytest.approx(row.median_ms, rel=rates.worst_error + 1e-6)
