@@ -8,7 +8,7 @@ surely hide every column are joined before they are held against the tile's rows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class TilePlan:
         plane = [v[batch : batch + 1, head : head + 1].cpu() for v in mask.vectors]
         padded = padded_vectors(plane, causal=mask.causal, bounds=mask.bounds)
         self._padded = dict(zip(self._reads, (v[0, 0] for v in padded)))
-        self.decision = cache(self._decision)
+        self._decisions: dict[tuple[int, int], Decision] = {}
 
     def rows(self, i: int) -> slice:
         """The query rows of row tile i."""
@@ -98,6 +98,12 @@ class TilePlan:
     def columns(self, j: int) -> slice:
         """The key columns of column tile j."""
         return slice(j * self.block_n, min((j + 1) * self.block_n, self.seqlen_k))
+
+    def decision(self, i: int, j: int) -> Decision:
+        """What a kernel does with the tile of row tile i and column tile j, and why."""
+        if (i, j) not in self._decisions:
+            self._decisions[i, j] = self._decide(i, j)
+        return self._decisions[i, j]
 
     @cached_property
     def kinds(self) -> np.ndarray:
@@ -136,7 +142,7 @@ class TilePlan:
         values = self._padded[name][columns]
         return int(values.min()), int(values.max())
 
-    def _decision(self, i: int, j: int) -> Decision:
+    def _decide(self, i: int, j: int) -> Decision:
         rows, columns = self.rows(i), self.columns(j)
         hidden = self._hidden(rows, columns, self._intervals[j])
         if hidden is not None:

@@ -6,7 +6,8 @@ from page_tools import html_of
 
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
-from pages.ui.lesson.exercises import Misfit, Row, Tiles, Vectors
+from pages.ui.lesson.exercises import Misfit, Row, Tiles
+from pages.ui.lesson.numbers import Vectors
 from pages.ui.lesson.place import PRACTICE, LessonPlace
 from pages.ui.lesson.steps import STEPS, TASKS, practice
 from pages.ui.link import Screen

@@ -10,7 +10,7 @@ import streamlit as st
 
 from .. import state
 from ..theme import variables
-from .exercises import Verdict
+from .answers import Verdict
 from .steps import STEPS, practice
 
 _KEY = "board"

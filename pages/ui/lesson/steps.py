@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .exercises import Free, Misfit, Number, Row, Tiles, Vectors
+from .exercises import Misfit, Row, Tiles
+from .numbers import Free, Number, Vectors
 
 N = 8
 
