@@ -167,13 +167,23 @@ function kindShades({ packed, hatchPitch }) {
           : packed.partial;
 }
 
+// Squares of many tiles are the pixels of a small picture: none, some or all of their cells visible.
+function joinedKinds(mask, tokensM, tokensN) {
+  const rows = Math.ceil(mask.sq / tokensM),
+    columns = Math.ceil(mask.sk / tokensN);
+  const view = { c: 0, w: columns * tokensN, r: 0, h: rows * tokensM },
+    { states } = rasterise(mask, view, columns, rows);
+  return (j) => states.subarray(j * rows, (j + 1) * rows);
+}
+
 // The map: a square a tile, or `merged` x `merged` tiles a square.
 function paintKinds(image, mask, merged, palette) {
   const { width, height } = image,
     out = new Uint32Array(image.data.buffer),
     shades = kindShades(palette);
   const tokensM = mask.blockM * merged,
-    tokensN = mask.blockN * merged;
+    tokensN = mask.blockN * merged,
+    joined = merged === 1 ? null : joinedKinds(mask, tokensM, tokensN);
   let kinds = null,
     before = -1;
   const line = Math.min((tokensN / mask.sk) * width, (tokensM / mask.sq) * height) >= 6;
@@ -181,7 +191,7 @@ function paintKinds(image, mask, merged, palette) {
   for (let x = 0; x < width; x++) {
     const j = tileOf(x, width, mask.sk, tokensN);
     const edge = line && x > 0 && j !== before;
-    if (j !== before) kinds = merged === 1 ? mask.kindsOfBlock(j) : mask.exactKinds(j, tokensM, tokensN);
+    if (j !== before) kinds = joined ? joined(j) : mask.kindsOfBlock(j);
     before = j;
     for (let y = 0, p = x, last = 0; y < height; y++, p += width) {
       const i = tileOf(y, height, mask.sq, tokensM);
