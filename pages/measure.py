@@ -31,7 +31,8 @@ def settings() -> dict:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
         st.number_input("Batch B", 1, 1024, step=1, **setting("batch"), width=110)
         st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"), width=130)
-        st.number_input("Key heads Hk", 1, 1024, value=None, step=1, **setting("kv_heads"), placeholder="as H", width=130)
+        keys = {"placeholder": "as H", "width": 130, **setting("kv_heads")}
+        st.number_input("Key heads Hk", 1, 1024, value=None, step=1, **keys)
         st.selectbox("Head dim D", HEAD_DIMS, **setting("head_dim"), width=110)
         st.selectbox("Dtype", list(DTYPES), **setting("dtype"), width=130)
         st.pills("Passes", PASSES, selection_mode="multi", **setting("passes"))
@@ -55,7 +56,7 @@ def setting(name: str) -> dict:
 
 
 def collect(name: str) -> None:
-    """Callback of a setting; an emptied number is put back, but for the key heads, of which there are then as many as H."""
+    """Callback of a setting. An emptied number is put back; only the key heads may be left out, for as many as H."""
     value, trial = st.session_state[f"m_{name}"], state.current().trial
     if name == "passes":
         value = tuple(one for one in PASSES if one in value)

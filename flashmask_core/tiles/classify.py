@@ -195,7 +195,7 @@ class TileMap:
         )
 
     def _tiles_of(self, start_min, start_max, end_min, end_max):
-        """Row tiles (hidden from, hidden to, touched from, touched to) of runs of rows; a tile is [r0, r1) cut at Sq."""
+        """Row tiles (hidden from, hidden to, touched from, touched to) of runs of rows; a tile is [r0, r1) up to Sq."""
         sq, block_m, tiles_m = self._source.seqlen_q, self._block_m, self.shape[2]
         return (
             -(-start_max // block_m),  # hidden: r0 >= start_max and r1 <= end_min

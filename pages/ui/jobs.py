@@ -103,7 +103,8 @@ def _ended(job: JobView) -> None:
     if job.state == "failed":
         st.error(f"The job ended early: {job.reason}")
     elif job.state == "cancelled":
-        st.info(f"Cancelled{'. What was measured until then stays below' if job.rows else ' before anything was measured'}.")
+        until = ". What was measured until then stays below." if job.rows else " before anything was measured."
+        st.info(f"Cancelled{until}")
     if not job.rows:
         return
     where = job.rows[0].where or job.where

@@ -108,5 +108,5 @@ CARD_CSS = """
 
 @cache
 def page_css() -> str:
-    """All of it, with the palette's custom properties. Inside `body` it outweighs Streamlit's own, whatever comes last."""
+    """All of it, with the palette's custom properties. Inside `body` it outweighs Streamlit's own that comes later."""
     return f"{variables(':root')}{CARD_CSS}body{{{_PAGE_CSS}}}"

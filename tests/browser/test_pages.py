@@ -106,7 +106,7 @@ def test_a_click_on_a_curve_chooses_its_column(shared):
         tab.page.wait_for_timeout(200)
         tab.page.mouse.down()
         tab.page.mouse.up()
-        tab.page.wait_for_function("(k) => new URL(location).searchParams.get('at') === k", arg=f"{row},{100 * share:.0f}")
+        tab.page.wait_for_url(f"**at={row}%2C{100 * share:.0f}*")
         tab.settled()
         assert tab.told("selected") == {"q": row, "k": round(100 * share)}
 

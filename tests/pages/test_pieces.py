@@ -50,7 +50,9 @@ def test_the_payload_is_the_vectors_that_say_something(text, names, n):
         assert np.array_equal(vector, getattr(mask, name)[0, 0].numpy())
 
 
-@pytest.mark.parametrize(("text", "most"), [("random_eviction(50, 1)", 405_000), ("global_sliding_window(5, 7, 9)", 1500)])
+@pytest.mark.parametrize(
+    ("text", "most"), [("random_eviction(50, 1)", 405_000), ("global_sliding_window(5, 7, 9)", 1500)]
+)
 def test_the_payload_is_at_most_linear(text, most):
     mask = fm.mask(text, 100_000)
     assert len(canvas.payload(mask, identity="x", block=(128, 128), rule="exact", selection=(0, 0))) < most
