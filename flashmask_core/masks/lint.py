@@ -160,7 +160,9 @@ def _unseen(runs: MaskedRuns):
             f"Fine for padding, and NaN in libraries that do not guard against it.",
             at=(int(rows[0]), max(0, min(runs.seqlen_k - 1, int(rows[0]) + shift))),
         )  # fmt: skip
-    keys = np.setdiff1d(np.arange(runs.seqlen_k), keys_seen(runs))
+    unseen = np.ones(runs.seqlen_k, bool)
+    unseen[keys_seen(runs)] = False
+    keys = np.flatnonzero(unseen)
     if len(keys):
         yield Finding(
             "unseen keys", "note",

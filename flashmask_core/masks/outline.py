@@ -4,8 +4,7 @@ be. Everything here is a guess from O(Sk) numbers that `recognise` then holds ag
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
-from math import gcd
+from functools import cached_property
 
 import numpy as np
 
@@ -202,7 +201,7 @@ def _blockwise(o):
     last = runs.offsets[1:] - 1  # the last hidden run of a column; below the diagonal, if it is no part of the triangle
     below = (runs.counts > 0) & (runs.starts[last] + o.at.offset > o.k)
     gap = np.where(below, runs.starts[last] + o.at.offset, runs.seqlen_k)
-    ends = np.unique(gap[below])
+    ends = np.flatnonzero(np.bincount(gap[below]))  # in order, each once
     if not below.any() or len(ends) > MAX_LISTED:
         return
     resumed = int(runs.ends[last[below]].max()) + o.at.offset
@@ -230,9 +229,7 @@ def _chunks(o):
 def _frames(o):
     total = int(o.behind[o.seen].max())
     first, behind = np.maximum(o.first[:total], 0), o.behind[:total]
-    tokens = reduce(
-        gcd, np.unique(np.concatenate([first, behind, np.flatnonzero(np.diff(behind)) + 1])).tolist(), total
-    )
+    tokens = int(np.gcd.reduce(np.concatenate([first, behind, np.flatnonzero(np.diff(behind)) + 1, [total]])))
     frames = total // tokens if tokens > 1 else 0
     if not 2 < frames <= MAX_LISTED or o.at.offset:
         return
@@ -252,7 +249,7 @@ def _diffusion(o):
 
 def _eviction(o):
     evicted = o.behind[o.seen & (o.behind < o.runs.seqlen_k)]
-    if o.nearest == 0 and len(evicted) and len(evicted) == o.runs.seqlen_k - evicted.min():
+    if o.nearest == 0 and (np.diff(o.behind) < 0).any() and len(evicted) == o.runs.seqlen_k - evicted.min():
         start = int(evicted.min())
         for seed in _SEEDS:
             if np.array_equal(eviction_rows(start, seed, o.runs.seqlen_k), o.behind):

@@ -189,8 +189,7 @@ def _usual(o: Outline) -> list[str]:
         window, right = _mode(reach[inner]), -_mode(ahead[inner])
         if window > 0:
             texts += [f"sliding_window({window})", f"band({window - 1}, {right})"]
-    found, counts = np.unique(o.behind[seen], return_counts=True)
-    ends = found[counts >= 4].tolist()  # a row number that so many columns have is no chance
+    ends = np.flatnonzero(np.bincount(o.behind[seen]) >= 4).tolist()  # a row number that so many columns have is no chance
     starts = [0, *ends[:-1]]
     if 1 < len(ends) <= 512:
         lengths = [end - start for start, end in zip(starts, ends)]
@@ -199,8 +198,8 @@ def _usual(o: Outline) -> list[str]:
 
 
 def _mode(values) -> int:
-    found, counts = np.unique(values, return_counts=True)
-    return int(found[counts.argmax()])
+    least = int(values.min())
+    return int(np.bincount(values - least).argmax()) + least
 
 
 def _all_of(masks: list[MaskedRuns]) -> MaskedRuns:
