@@ -36,7 +36,7 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
     st.html(
         f'<div class="fm-error" role="alert"><b>{escape(name)} does not fit FlashMask.</b> {many:,} of {screen.keys:,} '
         f"column{'s' * (screen.keys != 1)} need up to {error.max_runs:,} hidden runs, and four vectors hold two. There "
-        "are three ways on; the picture below shows the one that is chosen.</div>"
+        "are three ways on; the one that is chosen stands for it on this page.</div>"
     )
     with st.container(key="repair"):
         picture, *columns = st.columns([0.72, 1, 1, 1], gap="small")
