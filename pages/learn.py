@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ui import bar, state
 from pages.ui.lesson import board
+from pages.ui.lesson.exercises import Tiles
 from pages.ui.lesson.place import MAX_GOAL, PRACTICE
 from pages.ui.lesson.steps import STEPS, TASKS
 
@@ -64,6 +65,8 @@ def exercise(number: int, left, right) -> None:
         solved = board.progress(number).solved
         if solved:
             after(step.after)
+            if isinstance(step.exercise, Tiles):
+                walk_over(step.exercise)
         with st.container(horizontal=True, gap="small", key="lesson_way"):
             if number > 1:
                 st.button("Back", on_click=go, args=(number - 1,))
@@ -80,6 +83,13 @@ def words(title: str, html: str) -> None:
 
 def after(html: str) -> None:
     st.html(f'<div class="fm-lesson after">{html}</div>')
+
+
+def walk_over(tiles: Tiles) -> None:
+    """From the tiles that were predicted to the kernel's own loop over them."""
+    block = f"{tiles.block}x{tiles.block}"
+    query = {"mask": tiles.mask, "n": str(tiles.n), "tile": block, "block": block, "line": str(tiles.row_tile)}
+    st.page_link("pages/walk.py", label="Walk the kernel over these tiles", query_params=query)
 
 
 def code(exercise) -> str:

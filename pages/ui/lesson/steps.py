@@ -123,7 +123,7 @@ STEPS = (
         "Rows 12 … 15 of two documents of 6 and 10 tokens. Predict their four tiles from the numbers.",
         Tiles("causal & document(6, 10)", 16, 4, 3),
         "<p>Skipped tiles cost nothing: no load, no product. In long packed sequences most tiles are skipped, and "
-        "that is where the speed comes from. <i>Walk the kernel</i> shows it tile by tile.</p>",
+        "that is where the speed comes from.</p>",
     ),
     Step(
         "What does not fit",

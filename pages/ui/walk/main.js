@@ -139,7 +139,7 @@ class Walker {
     const what = { ArrowLeft: "back", ArrowRight: "step" }[event.key];
     const more = { ArrowUp: "above", ArrowDown: "below", Home: "start", End: "end", " ": "play" }[event.key];
     if (!what && !(inside && more)) return;
-    if (event.key === " " && target.tagName === "BUTTON") return;
+    if (event.key === " " && /^(BUTTON|SUMMARY)$/.test(target.tagName)) return;
     event.preventDefault();
     this.press(what ?? more);
   }
