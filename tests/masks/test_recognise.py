@@ -102,7 +102,11 @@ def test_long_masks_are_recognised():
 def test_a_tensor_and_rectangular_masks_and_what_is_no_mask():
     assert fm.recognise(torch.ones(4, 9, dtype=torch.bool).tril(5)).text == "causal"
     assert fm.recognise(fm.mask("causal & document(64, 64)", 64, 128)).text == "causal & (k >= 64)"
-    assert fm.recognise(np.ones((5, 2), bool)) is None  # queries before the first key see nothing in a text
+    before = np.ones((9, 2), bool)  # queries before the first key see nothing in a text
+    before[2:] = False
+    for visible in (np.ones((5, 2), bool), before):
+        assert fm.recognise(visible) is None
+        assert fm.recognise(visible, nearest=True).changed_pairs == visible[: len(visible) - 2].sum()
     for given_, message in (
         ("causal", "got str"),
         (np.ones((2, 2)), "got float64"),
