@@ -189,7 +189,8 @@ def _usual(o: Outline) -> list[str]:
         window, right = _mode(reach[inner]), -_mode(ahead[inner])
         if window > 0:
             texts += [f"sliding_window({window})", f"band({window - 1}, {right})"]
-    ends = np.flatnonzero(np.bincount(np.maximum(o.behind[seen], 0)) >= 4).tolist()  # a row number that so many columns have is no chance
+    often = np.bincount(np.maximum(o.behind[seen], 0)) >= 4  # what so many columns share is no chance
+    ends = np.flatnonzero(often).tolist()
     starts = [0, *ends[:-1]]
     if 1 < len(ends) <= 512:
         lengths = [end - start for start, end in zip(starts, ends)]

@@ -60,6 +60,17 @@ def test_what_is_recognised_is_the_mask(mask, sizes):
     assert (fm.recognise(runs) is not None) == found.exact
 
 
+def test_random_dense_masks_differ_from_their_nearest_text_as_told():
+    rng = np.random.default_rng(11)
+    for _ in range(EXAMPLES // 2):
+        visible = rng.random(rng.integers(1, 24, 2)) < rng.random()
+        visible = np.repeat(np.repeat(visible, rng.integers(1, 4), axis=0), rng.integers(1, 4), axis=1)
+        found = fm.recognise(visible, nearest=True)
+        again = fm.parse(found.text).runs(*visible.shape).to_dense()
+        assert found.changed_pairs == (again != visible).sum() and found.exact == (again == visible).all()
+        assert all(finding.message for finding in fm.lint(visible))
+
+
 def test_nearest_is_the_text_that_was_damaged():
     for text in ("causal", "sliding_window(40)", "band(20, 9)", "causal & document(60, 30, 110)", "prefix_lm(50)"):
         visible = fm.mask(text, 200).to_dense()[0, 0].clone()
