@@ -30,7 +30,7 @@ _CAUSAL = ("startend_row_indices", "cu_seqlens", "lengths", "position_ids", "att
 _ACCEPTED = """\
 - **dense** `[Sq, Sk]`, `[B, Sq, Sk]` or `[B, Hm, Sq, Sk]`: 0 and 1, bool, additive (0 and −1e4 or less), a two-tone PNG
 - **startend_row_indices** `[B, Hm, Sk, C]`, with its causal flag
-- **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask** of 0, 1 or numbers
+- **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask**
 - **.json** of ours: a mask, or a whole screen
 
 Files are read, never executed; pickles (.pt) are not read at all. Rows are queries, columns are keys."""
@@ -112,8 +112,8 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
         mask = shelf.read_mask(_data, kind=kind, **dict(options))
     except fm.NotRepresentableError as error:
         return (
-            f"{len(error.columns):,} columns of its batch entries and heads do not fit FlashMask. A file with one of them "
-            "alone is shown with its ways on."
+            f"{len(error.columns):,} columns of its batch entries and heads do not fit FlashMask. A file with one of "
+            "them alone is shown with its ways on."
         )
     except (ValueError, TypeError, MemoryError) as error:
         return (str(error) or type(error).__name__)[:800]

@@ -108,7 +108,8 @@ def ranges_of(columns: np.ndarray, most: int = 512) -> list[list[int]]:
     gaps = np.diff(columns)
     least = 1 if (gaps > 1).sum() < most else int(np.partition(gaps, -most)[-most])
     turns = np.flatnonzero(gaps > least)
-    firsts, lasts = columns[np.r_[0, turns + 1][: len(columns)]], columns[np.r_[turns, len(columns) - 1][: len(columns)]]
+    many = len(columns)
+    firsts, lasts = columns[np.r_[0, turns + 1][:many]], columns[np.r_[turns, many - 1][:many]]
     return np.stack([firsts, lasts + 1], axis=1).tolist()
 
 
