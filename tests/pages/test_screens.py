@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from page_tools import html_of
+from streamlit.delta_generator import DeltaGenerator
 
 from flashmask_core.masks.examples import EXAMPLES
 from flashmask_core.masks.patterns import PATTERNS
@@ -112,6 +113,19 @@ def test_a_mask_that_does_not_fit_offers_the_nearest_ones(open_app):
         assert not app.exception and app.button(key=way).disabled == (way != "way_passes")
     app.button(key="way_passes").click().run()
     assert "Next" in app.button(key="way_passes").label and app.session_state["way_on"] == "pass 1"
+
+
+def test_a_bar_shows_while_pairs_are_evaluated_and_goes(open_app, monkeypatch):
+    shares = []
+    monkeypatch.setattr("pages.ui.working._AFTER_S", -1.0)
+    monkeypatch.setattr("pages.ui.working._EVERY_S", -1.0)
+    progress = DeltaGenerator.progress
+    monkeypatch.setattr(
+        DeltaGenerator, "progress", lambda self, share, text: shares.append(share) or progress(self, share, text)
+    )
+    app = open_app(mask="q * k % (q + 7) < 2 * q", n=3000)
+    assert not app.exception and len(shares) > 3 and shares == sorted(shares) and shares[-1] == 1.0
+    assert not app.get("progress") and app.session_state["screen"].mask.startswith("q * k")
 
 
 def test_an_example_takes_mask_lengths_and_tile(open_app):
