@@ -29,6 +29,13 @@ def attend(request):
     return with_mask
 
 
+def assert_same(one: dict, two: dict):
+    """Bit for bit but for dq, which the Hopper backward adds up in any order."""
+    for name in one:
+        tolerance = 2e-3 if name == "dq" and "hopper" in BACKENDS else 0
+        torch.testing.assert_close(one[name], two[name], rtol=tolerance, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}")
+
+
 # (B, Sq, Sk, H, Hk, Bm, Hm, D, mask)
 CASES = [
     (1, 63, 63, 2, 2, 1, 1, 64, "causal"),
@@ -148,30 +155,26 @@ def test_fused_projection_views_equal_contiguous_copies(device, attend):
     views = [x.detach().requires_grad_() for x in qkv.unbind(2)]
     copies = [x.detach().contiguous().requires_grad_() for x in qkv.unbind(2)]
     assert not views[0].is_contiguous()
-    one, two = results(attend(mask), *views, dout), results(attend(mask), *copies, dout)
-    for name in one:
-        assert torch.equal(one[name], two[name]), name
+    assert_same(results(attend(mask), *views, dout), results(attend(mask), *copies, dout))
 
 
 @pytest.mark.parametrize("layout", ["broadcast", "transposed", "last stride 2"])
 def test_any_stride_of_dout(layout, device, attend):
     n, d = 40, 16
-    q, k, v, _ = inputs(1, n, n, 2, 2, d, torch.float32, device)
+    q, k, v, _ = inputs(1, n, n, 2, 2, d, torch.float16, device)
     dout = {
-        "broadcast": lambda: torch.ones((), device=device).expand(1, n, 2, d),
-        "transposed": lambda: torch.randn(1, 2, d, n, device=device).permute(0, 3, 1, 2),
-        "last stride 2": lambda: torch.randn(1, n, 2, 2 * d, device=device)[..., ::2],
+        "broadcast": lambda: torch.ones((), dtype=q.dtype, device=device).expand(1, n, 2, d),
+        "transposed": lambda: torch.randn(1, 2, d, n, dtype=q.dtype, device=device).permute(0, 3, 1, 2),
+        "last stride 2": lambda: torch.randn(1, n, 2, 2 * d, dtype=q.dtype, device=device)[..., ::2],
     }[layout]()
     mask = fm.mask("sliding_window(20)", n).to(device)
-    one, two = results(attend(mask), q, k, v, dout), results(attend(mask), q, k, v, dout.contiguous())
-    for name in one:
-        assert torch.equal(one[name], two[name]), name
+    assert_same(results(attend(mask), q, k, v, dout), results(attend(mask), q, k, v, dout.contiguous()))
 
 
 @pytest.mark.parametrize("scale", [0.3, -0.5, 0.0])
 def test_softmax_scale(scale, device, attend):
     mask = random_mask("two", 1, 1, 50, 50, device)
-    q, k, v, dout = inputs(1, 50, 50, 1, 1, 16, torch.float32, device)
+    q, k, v, dout = inputs(1, 50, 50, 1, 1, 16, torch.float16, device)
     check(results(attend(mask, softmax_scale=scale), q, k, v, dout), q, k, v, dout, mask, scale=scale)
 
 
@@ -255,13 +258,11 @@ def test_indices_keep_their_metadata_until_they_change(device):
 def test_compiles_without_a_graph_break(warm, device, attend):
     n = 64
     mask = fm.mask("causal & document(20, 44)", n).to(device)
-    q, k, v, dout = inputs(1, n, n, 2, 1, 16, torch.float32, device)
+    q, k, v, dout = inputs(1, n, n, 2, 1, 16, torch.float16, device)
     want = results(attend(mask if warm else fm.mask("causal & document(20, 44)", n).to(device)), q, k, v, dout)
     backend = "inductor" if ON_GPU else "aot_eager"
     compiled = torch.compile(attend(mask), fullgraph=True, backend=backend)
-    got = results(compiled, q, k, v, dout)
-    for name in want:
-        torch.testing.assert_close(got[name], want[name], rtol=1e-5, atol=1e-5)
+    assert_same(results(compiled, q, k, v, dout), want)
 
 
 def test_operator_is_well_formed(device):
