@@ -108,7 +108,8 @@ def card(built: Built, screen: Screen) -> str:
     if flex:
         body += cards.row("FlexAttention", f"{flex.median_ms:.2f} ms")
     if dense:
-        body += cards.row(f"dense ({dense.backend})", f"{dense.median_ms:.2f} ms")
+        other_run = "" if (dense.date_utc or "")[:10] == (ours.date_utc or "")[:10] else ", another run"
+        body += cards.row(f"dense ({dense.backend}{other_run})", f"{dense.median_ms:.2f} ms")
     device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
     where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
     date = (ours.date_utc or "")[:10]
@@ -145,8 +146,22 @@ def section(built: Built, screen: Screen) -> None:
     rows = by_name[chosen]
     if not same and chosen == nearest_name:
         st.caption(f"The mask of this screen was not recorded; this is the case most like it, {LIKENESS}.")
-    st.caption(results.place(rows[0].where, rows[0].date_utc))
+    for line in _runs(rows):
+        st.caption(line)
     results.show(rows, key=f"recorded_{chosen}")
+
+
+def _runs(rows: list[BenchRow]) -> list[str]:
+    """Where and when, a line for each run; with several, the engines of each, as only those were timed in turns."""
+    runs: dict = {}
+    for row in rows:
+        day = (row.date_utc or "")[:10]
+        runs.setdefault((row.where, day), []).append(row)
+    lines = [results.place(of[0].where, of[0].date_utc) for of in runs.values()]
+    if len(lines) == 1:
+        return lines
+    engines = (dict.fromkeys(results.label(row) for row in of) for of in runs.values())
+    return [f"{', '.join(names)}: {line}" for names, line in zip(engines, lines)]
 
 
 def _choose(nearest_name: str) -> None:

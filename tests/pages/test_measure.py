@@ -163,3 +163,11 @@ def test_what_is_measured_is_in_the_link(open_app, runner):
     case = runner.submitted[0].cases[0]
     assert (case.batch, case.providers, case.passes) == (3, ("flashmask",), ("backward",))
     assert app.session_state["screen"].to_query() == {"mask": "causal", "n": "384"}
+
+
+def test_recorded_rows_of_two_runs_say_so(open_app):
+    """Only engines of one run were timed in turns; a case that was recorded in two says which is of which."""
+    app = open_app("measure", mask="causal & document(2481, 1388, 1978, 2345)", n=8192)
+    runs = [caption.value for caption in app.caption if "commit" in caption.value]
+    assert len(runs) == 2 and "FlashMask" in runs[0] + runs[1]
+    assert all("NVIDIA H200" in line for line in runs) and runs[0].split(":")[0] != runs[1].split(":")[0]
