@@ -53,12 +53,12 @@ _PAGE_CSS = """
   .st-key-chips > div:not(.st-key-w_preset) button p { font-size: 13px; }
   .fm-sub { font-size: 13px; line-height: 1.4; }
 }
-.fm-skip { position: fixed; left: 8px; top: -60px; z-index: 1000001; padding: 8px 14px; border-radius: 8px;
-  background: var(--fm-full); color: var(--fm-ground); font: 600 14px var(--st-font, system-ui, sans-serif); }
-.fm-skip:focus { top: 8px; }
 """
 
 CARD_CSS = """
+.fm-skip { position: fixed; left: 8px; top: -60px; z-index: 1000001; padding: 8px 14px; border-radius: 8px;
+  background: var(--fm-full); color: var(--fm-ground); font: 600 14px var(--st-font, system-ui, sans-serif); }
+.fm-skip:focus { top: 8px; }
 .fm-card { border: 1px solid var(--fm-line); border-radius: 10px; padding: 12px 14px; background: var(--fm-card);
   color: var(--fm-text); font-size: 14px; line-height: 1.45; }
 .fm-card small { color: var(--fm-dim); font-size: 12px; }
