@@ -23,6 +23,7 @@ _PAGE_CSS = """
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
+[data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
 .st-key-w_mask, .st-key-w_n, .st-key-w_tile, .st-key-w_rule { min-height: 64px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-above):not(:has(.fm-error, .st-key-upload_bar)) { position: absolute; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { position: fixed; top: 3px; left: 50%; width: 320px;
@@ -41,6 +42,7 @@ _PAGE_CSS = """
   [data-testid="stHeader"] { position: absolute; }
   [data-testid="stMainBlockContainer"] { padding: 2.4rem .8rem 2rem; }
   .st-key-canvas { min-height: 100vh; }
+  [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 55px; }
   .st-key-mask_bar { gap: .45rem; }
   .st-key-mask_bar > div { flex: 1 1 24%; min-width: 0; }
   .st-key-mask_bar > .st-key-w_tile, .st-key-mask_bar > .st-key-w_rule { flex-basis: 31%; }
