@@ -11,6 +11,7 @@ if get_script_run_ctx(suppress_warning=True) is None:
 else:
     pages = [
         st.Page("pages/learn.py", title="Learn", url_path="learn"),
+        st.Page("pages/gallery.py", title="Gallery", url_path="gallery"),
         st.Page("pages/compose.py", title="Compose", url_path="compose", default=True),
         st.Page("pages/walk.py", title="Walk the kernel", url_path="walk"),
         st.Page("pages/measure.py", title="Measure", url_path="measure"),

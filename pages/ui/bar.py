@@ -29,24 +29,7 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             placeholder="an uploaded mask; type here to replace it" if screen.file else "causal & document(512, 512)",
             help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.",
         )
-        st.number_input(
-            "Tokens N",
-            1,
-            MAX_LENGTH,
-            step=1,
-            **state.widget("w_n"),
-            width=104,
-            disabled=bool(screen.file),
-        )
-        tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
-        st.selectbox(
-            "Tile",
-            tiles,
-            **state.widget("w_tile"),
-            accept_new_options=True,
-            width=134,
-            help="Query rows × key columns; any two numbers may be typed.",
-        )
+        length_and_tile(screen)
         st.selectbox(
             "Skip rule",
             list(RULES),
@@ -79,6 +62,28 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
             f"This text has {len(screen.mask):,} characters, too many for a link. A copied link works while this "
             "server keeps the text; the screen's small file (below, Take it with you) always does."
         )
+
+
+def length_and_tile(screen: Screen) -> None:
+    """How many tokens, and the tile."""
+    st.number_input(
+        "Tokens N",
+        1,
+        MAX_LENGTH,
+        step=1,
+        **state.widget("w_n"),
+        width=104,
+        disabled=bool(screen.file),
+    )
+    tiles = _TILES if screen.tile in _TILES else [screen.tile, *_TILES]
+    st.selectbox(
+        "Tile",
+        tiles,
+        **state.widget("w_tile"),
+        accept_new_options=True,
+        width=134,
+        help="Query rows × key columns; any two numbers may be typed.",
+    )
 
 
 def chips(screen: Screen) -> None:

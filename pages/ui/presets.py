@@ -70,6 +70,12 @@ def argument_texts(name: str, n: int) -> list[str]:
     return texts
 
 
+def pattern_text(name: str, n: int) -> str:
+    """The pattern with those arguments."""
+    arguments = ", ".join(text for text in argument_texts(name, n) if text)
+    return f"{name}({arguments})" if arguments else name
+
+
 def _plain(value) -> str:
     if isinstance(value, (tuple, list)):
         inner = ", ".join(map(_plain, value))

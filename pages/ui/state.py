@@ -68,6 +68,11 @@ def change(**values) -> None:
 
     A text typed or chosen takes the place of an uploaded mask; another length shows all of it again.
     """
+    _set(**values)
+    _seed_widgets(current())
+
+
+def _set(**values) -> None:
     before = st.session_state.screen
     if "mask" in values and (values["mask"] != before.mask or before.file and "file" not in values):
         _remember(before)
@@ -78,7 +83,6 @@ def change(**values) -> None:
     if (screen.seqlen_q, screen.keys) != (before.seqlen_q, before.keys):
         screen = replace(screen, case="", view=values.get("view"))
     st.session_state.screen, st.session_state.link_problems = screen, []
-    _seed_widgets(screen)
 
 
 def show(screen: Screen) -> None:
@@ -98,6 +102,16 @@ def looked(**place) -> None:
     """The canvas says where it looks; it has written that into the address itself."""
     change(**place)
     _note_published(_query())
+
+
+def go(page: str, **values) -> None:
+    """Change the screen and show all of its mask on another page, from the script of this one.
+
+    The widgets that this page has drawn show the screen from before for the moment that is left of them.
+    """
+    _set(at=None, view=None, **values)
+    _note_published(_query())
+    st.switch_page(page, query_params=current().to_query(place=False))
 
 
 def select(spot: tuple[int, int] | None) -> None:

@@ -24,6 +24,7 @@ _PAGE_CSS = """
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
 [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
+.st-key-patterns { min-height: 1400px; }
 .st-key-w_mask, .st-key-w_n, .st-key-w_tile, .st-key-w_rule { min-height: 64px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-above):not(:has(.fm-error, .st-key-upload_bar)) { position: absolute; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { position: fixed; top: 3px; left: 50%; width: 320px;

@@ -65,6 +65,8 @@ def changes(page: str, n: int) -> list[tuple[str, str, str, object]]:
             *(("another tile", "selectbox", "k_block", tile) for tile in ("4 × 4", "16 × 16", "8 × 4")),
             *(("another pass", "button_group", "k_pass", name) for name in ("dkdv", "dq", "forward")),
         ]
+    if page == "gallery":
+        return [("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")]
     return [
         *(("another mask", "text_input", "w_mask", text) for text in texts(n)),
         *(("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")),

@@ -118,9 +118,16 @@ function line(ctx, x0, y0, x1, y1) {
 // The vectors over the area they outline, every step of them: a pixel that holds many columns gets a stroke from
 // their minimum to their maximum.
 function drawVectors(ctx, mask, view, raster, palette) {
-  const { width, height } = ctx.canvas,
-    s = scaleOf(view, width, height),
+  const { lines, y } = strokeVectors(ctx, mask, view, raster, palette),
     taken = [];
+  for (const [style, name] of lines) labelVector(ctx, mask, style, mask[name], raster, palette, y, taken);
+  labelAreas(ctx, raster, palette, taken);
+}
+
+// The lines alone: which they are, as [style, vector], and the height at which a row number stands.
+function strokeVectors(ctx, mask, view, raster, palette) {
+  const { width, height } = ctx.canvas,
+    s = scaleOf(view, width, height);
   const edge = palette.scale;
   // A line on the border of the picture is kept whole; one outside the view is not drawn as if it were on the border.
   const y = (v) => {
@@ -163,8 +170,7 @@ function drawVectors(ctx, mask, view, raster, palette) {
     ctx.globalAlpha = 1;
   }
   ctx.setLineDash([]);
-  for (const [style, name] of lines) labelVector(ctx, mask, style, mask[name], raster, palette, y, taken);
-  labelAreas(ctx, raster, palette, taken);
+  return { lines, y };
 }
 
 // A path without the points that lie on the way: a dashed line of a thousand of them takes a software renderer longer

@@ -1,0 +1,1 @@
+"""The gallery: masks as small pictures, their vectors and numbers, each a click away from Compose."""
