@@ -95,6 +95,7 @@ class Screen:
     def rested(self):
         """Wait until the view is at rest, drawn exactly, and in the address."""
         self.page.wait_for_timeout(180)
+        self.page.wait_for_function(f"() => {_ROOT}.dataset.moving === 'false'")
         self.frames()
 
     def frame_rate(self, seconds: float = 2.0, gesture: str = "zoom") -> float:

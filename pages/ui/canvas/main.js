@@ -1,7 +1,8 @@
 // The explorer: one mask, one view, one selection, every picture of it. Streamlit calls the default export on every
 // rerun and on every change of theme; the explorer of a place on the page lives as long as that place.
 
-const REST_MS = 90; // without a move: the view is at rest
+const REST_MS = 90, // without a move: the view is at rest
+  LATE_MS = 20; // a timer that is later than this had to wait for a frame
 const TELL_MS = { selection: 120, view: 400 }; // then the server hears of it, for what it draws itself
 
 class Explorer {
@@ -148,10 +149,16 @@ class Explorer {
     this.request(2);
   }
 
-  // The time of rest begins when the last move has been drawn, so that slow frames are not taken for rest.
-  awaitRest() {
+  // The time of rest begins when the last move has been drawn, and anew if the browser was busy until its end (with
+  // showing what was drawn), so that slow frames are not taken for rest.
+  awaitRest(patience = 5) {
     clearTimeout(this.resting);
+    const end = performance.now() + REST_MS;
     this.resting = setTimeout(() => {
+      if (patience && performance.now() > end + LATE_MS) {
+        this.awaitRest(patience - 1);
+        return;
+      }
       this.moving = false;
       writeAddress("view", this.showsAll() ? null : viewText(this.view));
       this.tell("view", this.showsAll() ? null : viewText(this.view).split(",").map(Number));
@@ -268,6 +275,7 @@ class Explorer {
     root.dataset.selected = JSON.stringify(selected);
     root.dataset.view = JSON.stringify([view.c, view.w, view.r, view.h]);
     root.dataset.whole = this.showsAll();
+    root.dataset.moving = this.moving;
     setText(root.querySelector(".scale"), scaleWords(view, this.width, this.height));
     const words = root.dataset.tiles === "reduced" ? ["none visible", "some", "all"] : ["skipped", "partial", "full"];
     ["empty", "partial", "full"].forEach((kind, i) => setText(root.querySelector(`[data-kind=${kind}]`), words[i]));
