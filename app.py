@@ -13,6 +13,7 @@ else:
         st.Page("pages/learn.py", title="Learn", url_path="learn"),
         st.Page("pages/gallery.py", title="Gallery", url_path="gallery"),
         st.Page("pages/compose.py", title="Compose", url_path="compose", default=True),
+        st.Page("pages/compare.py", title="Compare", url_path="compare"),
         st.Page("pages/walk.py", title="Walk the kernel", url_path="walk"),
         st.Page("pages/measure.py", title="Measure", url_path="measure"),
     ]

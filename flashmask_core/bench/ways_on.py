@@ -55,12 +55,12 @@ def ways_on(
         ("passes", passes, fit.pass_count, 0),
     ]
     return [
-        WayOn(*way, *_tiles(way[1], block_m, block_n), *(_ms(way[1], batch, heads, head_dim, d) for d in _DIRECTIONS))
+        WayOn(*way, *_tiles(way[1], block_m, block_n), *(estimated_ms(way[1], batch, heads, head_dim, d) for d in DIRECTIONS))
         for way in ways
     ]
 
 
-_DIRECTIONS = ("forward", "backward")
+DIRECTIONS = ("forward", "backward")
 
 
 def _tiles(masks, block_m: int, block_n: int) -> tuple[int | None, int | None]:
@@ -71,7 +71,8 @@ def _tiles(masks, block_m: int, block_n: int) -> tuple[int | None, int | None]:
     return counts[TileKind.PARTIAL], counts[TileKind.FULL]
 
 
-def _ms(masks, batch: int, heads: int, head_dim: int, direction: str) -> float | None:
+def estimated_ms(masks, batch: int, heads: int, head_dim: int, direction: str) -> float | None:
+    """About how long B x H heads of a mask in some passes take on the recorded GPU; None where that is not known."""
     rates = tile_rates(head_dim, direction)
     if masks is None or rates is None:
         return None

@@ -13,6 +13,7 @@ from flashmask_core.masks.lint import Finding
 from . import cards, state, theme, thumbnail
 from .build import Built, built, fitted_of
 from .shelf import shelf
+from .versus.place import Other
 
 _ICONS = {"error": ("✕", "lower"), "warning": ("!", "partial"), "note": ("i", "dim")}
 SHORT = 160  # characters of a text that says at a glance what a mask is
@@ -133,6 +134,8 @@ def _meant(mask: Built) -> None:
     )
     if not text.strip():
         return
+    if st.button("Compare them side by side", key="side_by_side"):
+        state.go("pages/compare.py", other=Other(text.strip()))
     try:
         findings, extra, missing = _compared(mask.source, text)
     except ValueError as error:

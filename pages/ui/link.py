@@ -11,6 +11,8 @@ from .lesson import place as lesson_place
 from .lesson.place import LessonPlace
 from .presets import DEFAULT_TEXT
 from .trial import Trial
+from .versus import place as versus_place
+from .versus.place import Other
 from .walk import place as walk_place
 from .walk.place import WalkPlace
 
@@ -20,7 +22,12 @@ MAX_LINK = 8000  # characters of mask text that still go into a link
 RULES = {"exact": "exact", "paper": "paper, eq. 4"}
 _PAIR = "([0-9]{1,7}),([0-9]{1,7})"
 # Where one is on a page: only its own address says so.
-PLACES = {"walk": walk_place.NAMES, "learn": lesson_place.NAMES, "measure": (*trial.NAMES, "case")}
+PLACES = {
+    "walk": walk_place.NAMES,
+    "learn": lesson_place.NAMES,
+    "measure": (*trial.NAMES, "case"),
+    "compare": versus_place.NAMES,
+}
 PLACE = ("at", "view", *(name for names in PLACES.values() for name in names))  # left out of links from page to page
 
 
@@ -32,7 +39,7 @@ class Screen:
     in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `trial` is what is measured with
     it, `case` names a recorded result that was chosen in place of the nearest one. `at` is the selected cell (query,
     key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it. `walk` and
-    `lesson` say where one is on those pages.
+    `lesson` say where one is on those pages, `other` what the mask is compared with.
     """
 
     mask: str = DEFAULT_TEXT
@@ -50,6 +57,7 @@ class Screen:
     view: tuple[float, float, float, float] | None = None
     walk: WalkPlace = WalkPlace()
     lesson: LessonPlace = LessonPlace()
+    other: Other = Other()
 
     @property
     def keys(self) -> int:
@@ -130,6 +138,8 @@ class Screen:
         problems += wrong
         values["trial"], wrong = Trial.from_query(query)
         problems += wrong
+        values["other"], wrong = Other.from_query(query)
+        problems += wrong
         screen = cls(**values)
         if "at" in query:
             spot = re.fullmatch(_PAIR, query["at"].strip())
@@ -178,6 +188,7 @@ def _said(screen: Screen) -> dict[str, str]:
         "view": ",".join(f"{number:.2f}".rstrip("0").rstrip(".") for number in screen.view) if screen.view else "",
         **screen.walk.said(),
         **screen.lesson.said(),
+        **screen.other.said(),
     }
 
 

@@ -18,6 +18,7 @@ from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.mask_json import mask_of_record, record_text
 
 from .link import Screen, name_of
+from .versus.place import MAX_TEXT, Other
 
 MAX_ITEMS = 64
 MAX_BYTES = 2**28
@@ -82,24 +83,47 @@ def keep_long_text(screen: Screen) -> None:
     """Put the text of a screen on the shelf if no link can carry it."""
     if screen.is_long:
         shelf().put(name_of(screen.mask.encode()), Item(screen.mask))
+    if len(screen.other.text) > MAX_TEXT:
+        shelf().put(screen.other.name, Item(screen.other.text))
 
 
 def opened(screen: Screen) -> tuple[Screen, list[str]]:
-    """The screen of a link with the file that it names, or without it and a sentence that says what is missing."""
+    """The screen of a link with the files that it names, or without them and sentences that say what is missing."""
+    screen, problems = _with_other(screen)
     if not screen.file:
-        return screen, []
+        return screen, problems
     item = shelf().get(screen.file)
     if item is None:
         problem = f"file={screen.file!r} is not on this server (any more): open the screen's small file with Upload"
-        return replace(screen, file="", plane=(0, 0)), [problem]
+        return replace(screen, file="", plane=(0, 0)), [*problems, problem]
     if isinstance(item.content, str):
-        return replace(screen, mask=item.content, file=""), []
-    return fitted_to(screen, item.content), []
+        return replace(screen, mask=item.content, file=""), problems
+    return fitted_to(screen, item.content), problems
+
+
+def _with_other(screen: Screen) -> tuple[Screen, list[str]]:
+    other = screen.other
+    if not other.file:
+        return screen, []
+    item = shelf().get(other.file)
+    if item is None:
+        problem = f"withfile={other.file!r} is not on this server (any more): upload it and swap the two masks"
+        return replace(screen, other=Other()), [problem]
+    if isinstance(item.content, str):
+        return replace(screen, other=Other(item.content)), []
+    batch, heads = planes_of(item.content)
+    fits = other.plane[0] < batch and other.plane[1] < heads
+    return screen if fits else replace(screen, other=replace(other, plane=(0, 0))), []
+
+
+def planes_of(mask: "fm.ColumnMask | fm.MaskedRuns") -> tuple[int, int]:
+    """Its batch entries and mask heads."""
+    return (mask.batch, mask.heads) if isinstance(mask, fm.ColumnMask) else (1, 1)
 
 
 def fitted_to(screen: Screen, mask: "fm.ColumnMask | fm.MaskedRuns") -> Screen:
     """The screen with the lengths of an uploaded mask, and a plane that it has."""
-    batch, heads = (mask.batch, mask.heads) if isinstance(mask, fm.ColumnMask) else (1, 1)
+    batch, heads = planes_of(mask)
     plane = screen.plane if screen.plane[0] < batch and screen.plane[1] < heads else (0, 0)
     seqlen_k = None if mask.seqlen_k == mask.seqlen_q else mask.seqlen_k
     fitted = replace(screen, seqlen_q=mask.seqlen_q, seqlen_k=seqlen_k, plane=plane)

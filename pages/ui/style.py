@@ -25,6 +25,7 @@ _PAGE_CSS = """
 .st-key-canvas { min-height: 640px; }
 [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
 .st-key-patterns { min-height: 1400px; }
+.st-key-versus { min-height: 420px; }
 .st-key-w_mask, .st-key-w_n, .st-key-w_tile, .st-key-w_rule { min-height: 64px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-above):not(:has(.fm-error, .st-key-upload_bar)) { position: absolute; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { position: fixed; top: 3px; left: 50%; width: 320px;
@@ -47,7 +48,8 @@ _PAGE_CSS = """
   .st-key-mask_bar { gap: .45rem; }
   .st-key-mask_bar > div { flex: 1 1 24%; min-width: 0; }
   .st-key-mask_bar > .st-key-w_tile, .st-key-mask_bar > .st-key-w_rule { flex-basis: 31%; }
-  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex-basis: 100%; }
+  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset,
+  .st-key-other_bar > .st-key-w_other { flex-basis: 100%; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
   .st-key-chips { gap: .45rem; }
   .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text) { flex: 1 1 0; min-width: 0; }
@@ -93,6 +95,14 @@ CARD_CSS = """
   color: var(--fm-text); }
 .fm-finding i { flex: none; width: 18px; height: 18px; border-radius: 50%; color: var(--fm-ground); font-weight: 700;
   font-style: normal; font-size: 12px; line-height: 18px; text-align: center; margin-top: 1px; }
+.fm-verdict { color: var(--fm-text); font-size: 15px; }
+.fm-versus-table { border-collapse: collapse; width: 100%; color: var(--fm-text); font-size: 14px;
+  font-variant-numeric: tabular-nums; }
+.fm-versus-table :is(td, th) { border: 0; border-top: 1px solid var(--fm-line); padding: 4px 0 4px 12px;
+  text-align: right; font-weight: 600; }
+.fm-versus-table th { color: var(--fm-dim); font-weight: 400; }
+.fm-versus-table th[scope="row"] { text-align: left; padding-left: 0; }
+.fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
 .st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }

@@ -189,7 +189,8 @@ def _take(file, kind: str, options: dict) -> None:
         if isinstance(found, str):
             mask = shelf.shelf().get(found).content
             heads = mask.heads if isinstance(mask, fm.ColumnMask) else 1
-            found = shelf.fitted_to(Screen(file=found, heads=max(heads, 32)), mask)
+            other = state.current().other
+            found = shelf.fitted_to(Screen(file=found, heads=max(heads, 32), other=other), mask)
     except (ValueError, TypeError, MemoryError) as error:
         st.session_state.upload_problem = str(error)[:800] or type(error).__name__
         return
@@ -199,19 +200,23 @@ def _take(file, kind: str, options: dict) -> None:
 
 def about(built: Built, screen: Screen) -> None:
     """Which file is shown, what it is, and a choice of its batch entries and heads where it has several."""
-    whole = built.whole
-    planes = [(b, h) for b in range(whole.batch) for h in range(whole.heads)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="upload_bar"):
         st.caption(
             f"Uploaded: **{built.text}**. A link to it works while this server keeps it; the screen's small "
             "file (below, Take it with you) always does."
         )
-        if len(planes) > 1:
-            st.selectbox(
-                "Batch entry and mask head",
-                planes[:4096],
-                **state.widget("w_plane"),
-                format_func=lambda plane: f"batch {plane[0]}, head {plane[1]}",
-                width=200,
-            )
+        choose_plane(built.whole)
     check.summary(built)
+
+
+def choose_plane(whole: "fm.ColumnMask | fm.MaskedRuns") -> None:
+    """A choice of batch entry and mask head, where a mask has several."""
+    batch, heads = shelf.planes_of(whole)
+    if batch * heads > 1:
+        st.selectbox(
+            "Batch entry and mask head",
+            [(b, h) for b in range(batch) for h in range(heads)][:4096],
+            **state.widget("w_plane"),
+            format_func=lambda plane: f"batch {plane[0]}, head {plane[1]}",
+            width=200,
+        )

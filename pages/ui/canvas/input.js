@@ -80,11 +80,12 @@ function listen(explorer) {
     });
     canvas.addEventListener("keydown", (event) => onKey(explorer, event));
   }
-  root.querySelector(".strip").addEventListener("pointermove", (event) => {
+  const strip = root.querySelector(".strip");
+  strip?.addEventListener("pointermove", (event) => {
     const cell = event.target.closest("[data-k]");
     explorer.hover(cell && explorer.inColumn(Number(cell.dataset.k)));
   });
-  root.querySelector(".strip").addEventListener("pointerleave", () => explorer.hover(null));
+  strip?.addEventListener("pointerleave", () => explorer.hover(null));
   for (const button of root.querySelectorAll("button[data-do]"))
     button.addEventListener("click", () => press(explorer, button.dataset.do));
 }

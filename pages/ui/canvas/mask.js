@@ -57,6 +57,11 @@ class MaskVectors {
     Object.assign(this, { a1, b1, a2, b2, visiblePairs: sq * sk - hidden });
   }
 
+  // What counts the columns of a pixel; see `rasterise`.
+  counter(rows, height) {
+    return new GroupCounter((this.levels ??= new RunLevels(this)), rows, height);
+  }
+
   hides(q, k) {
     const by = [];
     if (q >= this.lts[k] && q < this.lte[k]) by.push("lower");

@@ -21,7 +21,7 @@ function pixelEdges(start, span, pixels, length) {
 function rasterise(mask, view, width, height, states = new Uint8Array(width * height)) {
   const cols = pixelEdges(view.c, view.w, width, mask.sk),
     rows = pixelEdges(view.r, view.h, height, mask.sq);
-  const counter = new GroupCounter((mask.levels ??= new RunLevels(mask)), rows, height),
+  const counter = mask.counter(rows, height),
     { whole, touched } = counter;
   for (let x = 0; x < width; x++) {
     const base = x * height,
