@@ -87,7 +87,7 @@ def length_and_tile(screen: Screen) -> None:
 
 
 def chips(screen: Screen) -> None:
-    """Preset masks, the pattern picker, and undo."""
+    """Preset masks, the pattern picker, undo and redo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="chips"):
         st.session_state["w_preset"] = None if screen.file else presets.matching(screen.mask, screen.keys)
         st.pills(
@@ -100,14 +100,21 @@ def chips(screen: Screen) -> None:
         )
         examples.popover()
         upload.button()
-        with st.popover("Add pattern", width=132, key="picker", on_change="rerun"):
+        with st.popover("Add pattern", width=124, key="picker", on_change="rerun"):
             _pattern_picker(screen)
         st.button(
             ":material/undo:",
-            on_click=state.undo_text,
-            disabled=not st.session_state.get("texts"),
+            on_click=state.undo,
+            disabled=not state.can_undo(),
             key="undo_text",
-            help="Bring back the mask text before the last change",
+            help="Undo: bring back the mask before the last change",
+        )
+        st.button(
+            ":material/redo:",
+            on_click=state.redo,
+            disabled=not state.can_redo(),
+            key="redo_text",
+            help="Redo: bring back the mask that was undone last",
         )
 
 

@@ -12,7 +12,7 @@ from . import state, theme, thumbnail
 
 def popover() -> None:
     """A menu of the examples; a click takes mask, lengths and tile."""
-    with st.popover("Examples", width=116, key="examples_menu", on_change="rerun"):
+    with st.popover("Examples", width=108, key="examples_menu", on_change="rerun"):
         with st.container(height=460, border=False, key="examples", gap="small"):
             for example in EXAMPLES.values():
                 picture, words = st.columns([1, 6], gap="small", vertical_alignment="top")

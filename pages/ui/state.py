@@ -17,6 +17,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from . import shelf
 from .link import PLACE, Screen, parse_tile
 
+_MOST_STEPS = 50  # that can be undone
 _LATE_S = 3.0  # a click may still carry the link that was on the page before the last change
 
 
@@ -94,8 +95,11 @@ def show(screen: Screen) -> None:
 
 
 def _remember(screen: Screen) -> None:
-    st.session_state.setdefault("texts", []).append((screen.mask, screen.file, screen.seqlen_q, screen.seqlen_k))
-    del st.session_state.texts[:-50]
+    """A step that can be undone begins at this screen; what was undone before is gone."""
+    past = st.session_state.setdefault("past", [])
+    past.append(screen)
+    del past[:-_MOST_STEPS]
+    st.session_state.undone = []
 
 
 def looked(**place) -> None:
@@ -139,16 +143,38 @@ def _note_published(query: dict[str, str]) -> None:
         st.session_state.published = [*st.session_state.published[-1:], (query, monotonic())]
 
 
-def undo_text() -> None:
+def can_undo() -> bool:
+    """Whether the mask was changed in this tab."""
+    return bool(st.session_state.get("past"))
+
+
+def can_redo() -> bool:
+    """Whether a change was undone, and nothing changed since."""
+    return bool(st.session_state.get("undone"))
+
+
+def undo() -> None:
     """Bring back the mask before the last change."""
-    if st.session_state.get("texts"):
-        text, file, seqlen_q, seqlen_k = st.session_state.texts.pop()
-        screen = replace(st.session_state.screen, mask=text, file=file, case="")
-        if file:
-            screen = replace(screen, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
-        st.session_state.screen, problems = shelf.opened(screen)
-        st.session_state.link_problems = problems
-        _seed_widgets(st.session_state.screen)
+    _step("past", "undone")
+
+
+def redo() -> None:
+    """Bring back the mask that was undone last."""
+    _step("undone", "past")
+
+
+def _step(origin: str, target: str) -> None:
+    """The mask, and what it is compared with, from one list, those of now onto the other. An upload brings its lengths."""
+    session = st.session_state
+    if not session.get(origin):
+        return
+    then, now = session[origin].pop(), session.screen
+    session.setdefault(target, []).append(now)
+    screen = replace(now, mask=then.mask, file=then.file, plane=then.plane, other=then.other, case="")
+    if then.file:
+        screen = replace(screen, seqlen_q=then.seqlen_q, seqlen_k=then.seqlen_k)
+    session.screen, session.link_problems = shelf.opened(screen)
+    _seed_widgets(session.screen)
 
 
 def _seed_widgets(screen: Screen) -> None:

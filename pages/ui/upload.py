@@ -50,7 +50,7 @@ class Preview:
 
 def button() -> None:
     """Opens the dialog."""
-    if st.button("Upload", width=104, key="upload_open"):
+    if st.button("Upload", width=84, key="upload_open"):
         st.dialog("Upload a mask", width="large")(ask)()
 
 

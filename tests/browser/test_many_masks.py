@@ -96,3 +96,21 @@ def test_a_comparison_zooms_all_its_pictures_and_the_swap_is_in_the_link(screen)
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("causal")
     expect(tab.page.locator("[data-says=extra]")).to_have_text("only A shows: 0")
     assert "mask=causal" in tab.page.url
+
+
+def test_an_uploaded_file_is_held_against_the_text_that_was_meant(screen, tmp_path):
+    indices, _ = fm.mask("sliding_window(513)", 2048).to_startend_row_indices()
+    np.save(tmp_path / "theirs.npy", indices.numpy())
+    tab = screen().open("compare", mask="full", n=2048, **{"with": "sliding_window(512)"})
+    tab.settled()
+    page = tab.page
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.locator("input[type=file]").set_input_files(tmp_path / "theirs.npy")
+    page.get_by_role("combobox", name="What it holds").click()
+    page.get_by_role("option", name="startend_row_indices").click()
+    page.get_by_role("dialog").get_by_text("causal", exact=True).click()
+    page.get_by_role("button", name="Show it").click()
+    expect(page.locator(".fm-verdict")).to_contain_text("They differ in 1,536 of 4,194,304 pairs. Only A shows 1,536")
+    expect(page.locator(".pane[data-side=first] small")).to_have_text("theirs.npy")
+    expect(page.get_by_text("The 512 of the text reads as 513")).to_be_visible()
+    expect(page.get_by_label("B: compare it with")).to_have_value("sliding_window(512)")

@@ -78,6 +78,10 @@ def test_an_upload_is_held_against_the_text_that_was_meant(open_app):
     app.button(key="swap").click().run()
     screen = app.session_state["screen"]
     assert (screen.file, screen.other) == (file, Other("sliding_window(512)"))
+    app.button(key="undo_text").click().run()
+    assert app.session_state["screen"].other == Other(file=file)
+    app.button(key="redo_text").click().run()
+    assert app.session_state["screen"] == screen
 
 
 def test_uploads_of_several_planes_and_of_other_lengths(open_app):

@@ -126,8 +126,9 @@ def test_a_damaged_link_says_so_once(open_app):
     assert not app.warning
 
 
-def test_undo_brings_back_the_text(open_app):
+def test_undo_and_redo_bring_back_the_text(open_app):
     app = open_app()
+    assert app.button(key="undo_text").disabled and app.button(key="redo_text").disabled
     app.text_input(key="w_mask").set_value("causal").run()
     app.text_input(key="w_mask").set_value("full").run()
     app.button(key="undo_text").click().run()
@@ -135,6 +136,15 @@ def test_undo_brings_back_the_text(open_app):
     app.button(key="undo_text").click().run()
     assert app.text_input(key="w_mask").value == DEFAULT_TEXT
     assert "fm-error" not in html_of(app)
+    for text in ("causal", "full"):
+        app.button(key="redo_text").click().run()
+        assert app.text_input(key="w_mask").value == text
+    assert app.button(key="redo_text").disabled
+    app.button(key="undo_text").click().run()
+    app.text_input(key="w_mask").set_value("sliding_window(9)").run()  # a change ends what could be redone
+    assert app.button(key="redo_text").disabled
+    app.button(key="undo_text").click().run()
+    assert app.text_input(key="w_mask").value == "causal"
 
 
 def test_two_tabs_do_not_touch_each_other(open_app):
