@@ -128,6 +128,12 @@ def practice(left, right) -> None:
             after(f"<p>In the mask language: <code>{escape(goal)}</code></p>")
             query = {"mask": goal, "n": "8", "tile": "4x4"}
             st.page_link("pages/compose.py", label="Open it in Compose", query_params=query)
+        with st.container(horizontal=True, gap="small", key="lesson_way"):
+            st.button("Back", on_click=go, args=(PRACTICE - 1,))
+            if known:
+                following = dict(zip(TASKS, [*list(TASKS)[1:], OWN]))[goal]
+                label = "My own mask" if following == OWN else "Next task"
+                st.button(label, type="primary" if now.solved else "secondary", on_click=take_task, args=(following,))
 
 
 def task_name(task: str) -> str:
@@ -137,7 +143,10 @@ def task_name(task: str) -> str:
 
 
 def choose_task() -> None:
-    task = st.session_state.lesson_task
+    take_task(st.session_state.lesson_task)
+
+
+def take_task(task: str) -> None:
     st.session_state.goal_own = task == OWN
     if task != OWN:
         move(goal=task)

@@ -9,8 +9,8 @@ screen = state.current()
 
 st.title("Walk the kernel", anchor=False)
 st.html(
-    '<p class="fm-sub">One tile, exactly as the portable kernel runs it: which tiles it proves hidden, which it '
-    "computes, and how the softmax grows. Real numbers, small tiles.</p>"
+    '<p class="fm-sub">One loop of the portable kernel: which tiles it skips, which it computes, and how the softmax '
+    "grows. Real numbers, small tiles.</p>"
 )
 controls.controls(screen)
 small = controls.small_mask(screen)

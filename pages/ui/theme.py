@@ -6,6 +6,8 @@ on the server and ask `st.context.theme` which of the two is on.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 PALETTE = {
@@ -28,6 +30,12 @@ def variables(selector: str) -> str:
     """CSS that sets --fm-<name> for every colour of the palette on a selector."""
     lines = "".join(f"--fm-{name}:light-dark({light},{dark});" for name, (light, dark) in PALETTE.items())
     return f"{selector}{{{lines}}}"
+
+
+def sheet(selector: str, path: Path) -> str:
+    """The style sheet of a component of ours: the palette on its element, what all of them share, then its own."""
+    shared = (Path(__file__).parent / "shared.css").read_text("utf-8")
+    return variables(selector) + ":host{container-type:inline-size}" + shared + path.read_text("utf-8")
 
 
 def overlays() -> str:

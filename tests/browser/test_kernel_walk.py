@@ -134,6 +134,41 @@ def test_clicks_keys_and_the_link(walk):
     it.page.wait_for_selector(".fm-walk[data-owner='5']")
 
 
+def test_presses_faster_than_the_server_all_count_and_a_tile_can_be_asked_for_again(walk):
+    it = walk().open(mask="causal", n=64)
+    owner = lambda line: it.page.wait_for_selector(f".fm-walk[data-owner='{line}']", timeout=15_000)  # noqa: E731
+    it.root.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp"):
+        it.page.keyboard.press(key)
+    owner(6)
+    it.page.wait_for_function("/line=6/.test(location.search)")
+    it.page.get_by_role("radio", name="Backward: dQ").click()
+    owner(4)
+    it.press("below")
+    owner(5)
+    it.press("below")  # the tile that the forward was asked for
+    owner(6)
+    it.page.go_back()
+    owner(5)
+    it.press("below")
+    owner(6)
+
+
+def test_sentences_say_what_is_computed_in_this_step_alone(walk):
+    it = walk().open(mask=MASK, n=64, step=0, line=3, **{"pass": "dkdv"})
+    pair, says = it.root.locator("p.cell"), it.root.locator(".says")
+    assert "hidden by" in pair.inner_text() and "s =" not in pair.inner_text()
+    it.press("end")
+    assert "dV is not" in says.inner_text()
+    it.tab.open("walk", mask=MASK, n=64, line=4, step=9)
+    it.page.wait_for_selector(".fm-walk[data-step='9'][data-line='scores']")
+    hidden = it.root.locator(".cells td[data-q='32'][data-k='16']")
+    hidden.hover()
+    assert "s = 0.5" in pair.inner_text() and "−∞" not in pair.inner_text()
+    it.press("step")
+    assert "then −∞" in pair.inner_text()
+
+
 def test_other_settings_walk_anew_and_a_score_says_where_it_comes_from(walk):
     it = walk().open(mask="causal", n=64, line=1, step=3)
     tile = it.page.get_by_label("Tile", exact=True)
@@ -154,7 +189,7 @@ def test_other_settings_walk_anew_and_a_score_says_where_it_comes_from(walk):
     q, k = int(cell.get_attribute("data-q")), int(cell.get_attribute("data-k"))
     said = it.root.locator("p.cell").inner_text()
     assert f"Query {q}, key {k}" in said
-    score = float(said.split("= ")[-1].replace("−", "-"))
+    score = float(said.split("= ")[-1].removesuffix(", then −∞").replace("−", "-"))
     assert score == pytest.approx(float(x["q"][q] @ x["k"][k]) / 2, abs=0.006)
 
 

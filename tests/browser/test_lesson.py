@@ -157,7 +157,6 @@ def test_the_predicted_tiles_can_be_walked(screen):
 def test_what_was_typed_is_there_again_and_links_name_the_step(screen):
     it = Lesson(screen()).open(2)
     it.numbers([6])
-    it.page.wait_for_timeout(700)
     it.page.get_by_role("radio", name="4").click()
     it.at(4)
     assert "lesson=4" in it.page.url
@@ -170,3 +169,13 @@ def test_what_was_typed_is_there_again_and_links_name_the_step(screen):
     it.page.get_by_role("link", name="Learn").first.click()
     it.at(2)
     assert it.root.locator("input.number").input_value() == "6"
+    it.page.reload()
+    it.at(2)
+    expect(it.root.locator("input.number").first).to_have_value("6")
+    assert it.check().startswith("Not yet")
+    it.root.locator(".cell").nth(64 + 8 * 5 + 2).click()
+    it.page.get_by_role("button", name="Next").click()
+    it.at(3)
+    it.page.get_by_role("button", name="Back").click()
+    it.at(2)
+    assert it.root.locator("input.number").input_value() == "5"

@@ -154,3 +154,16 @@ def test_a_goal_that_is_no_mask_is_one_message(open_app, goal):
     app.text_input(key="lesson_goal").set_value("causal").run()
     assert not app.exception and "fm-error" not in html_of(app)
     assert app.session_state["screen"].lesson.goal == "causal"
+
+
+def test_practice_goes_from_task_to_task_and_then_to_a_mask_of_ones_own(open_app):
+    app = open_app("learn", lesson=PRACTICE)
+    button = lambda name: next(button for button in app.button if button.label == name)  # noqa: E731
+    for task in list(TASKS)[1:]:
+        button("Next task").click().run()
+        assert not app.exception and TASKS[task] in html_of(app)
+    button("My own mask").click().run()
+    assert app.text_input(key="lesson_goal").value == task and not app.exception
+    assert [button.label for button in app.button] == ["Back"]
+    button("Back").click().run()
+    assert app.session_state["screen"].lesson.step == len(STEPS)

@@ -142,3 +142,11 @@ def test_a_large_mask_says_what_was_made_of_it(open_app):
 )
 def test_tiles_as_they_are_typed(text, tile):
     assert parse_block(text) == tile
+
+
+def test_what_stands_for_a_mask_that_does_not_fit_is_not_called_the_mask(open_app):
+    page = html_of(open_app("walk", mask="causal & ((q - k) % 2 == 0)", n=64))
+    assert "In place of" in page and "hides a little more, as it is: 64 × 64" in page
+    page = html_of(open_app("walk", mask="causal & ((q - k) % 9000 == 0)", n=20_000))
+    assert "In place of" in page and "about 312 × 312" in page
+    assert "about 15,625 × 15,625" in html_of(open_app("walk", mask="causal", n=1_000_000))

@@ -15,7 +15,7 @@ import streamlit as st
 
 from flashmask_core.masks.column_mask import PACKINGS, ColumnMask
 
-from ..theme import variables
+from ..theme import sheet
 from ..words import bytes_text
 
 _SCRIPTS = (
@@ -40,7 +40,7 @@ _SCRIPTS = (
 def parts() -> tuple[str, str, str]:
     """(HTML, CSS, one JavaScript module) of the canvas; the module's default export draws."""
     here = Path(__file__).parent
-    css = variables(".fm-canvas") + ":host{container-type:inline-size}" + (here / "canvas.css").read_text("utf-8")
+    css = sheet(".fm-canvas", here / "canvas.css")
     return (here / "canvas.html").read_text("utf-8"), css, scripts(*_SCRIPTS)
 
 

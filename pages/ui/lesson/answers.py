@@ -34,9 +34,9 @@ def integers(answer, length: int, low: int, high: int) -> list[int] | None:
 
 
 def rows_text(rows: list[int], what: str = "row") -> str:
-    """ "rows 3 … 5", "row 3", "rows 3 and 7"."""
+    """ "rows 3 … 5", "row 3", "rows 3 and 4", "rows 3, 5 and 7"."""
     if len(rows) == 1:
         return f"{what} {rows[0]}"
-    if rows[-1] - rows[0] + 1 == len(rows):
+    if len(rows) > 2 and rows[-1] - rows[0] + 1 == len(rows):
         return f"{what}s {rows[0]} … {rows[-1]}"
     return f"{what}s {', '.join(map(str, rows[:-1]))} and {rows[-1]}"

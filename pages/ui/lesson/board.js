@@ -18,11 +18,11 @@ class Board {
     clearTimeout(this.keeping);
   }
 
-  update(data, setStateValue, setTriggerValue) {
-    this.report = setStateValue;
-    this.trigger = setTriggerValue;
+  update(data, trigger) {
+    this.trigger = trigger;
     const fresh = data.id !== this.id;
-    if (fresh || data.reveals !== this.reveals) this.answer = [...data.answer];
+    const typed = fresh ? remembered(data) : null;
+    if (fresh || data.reveals !== this.reveals) this.answer = typed ?? [...data.answer];
     if (fresh) {
       clearTimeout(this.keeping);
       this.kind = BOARDS[data.task.kind](this, data.task);
@@ -31,6 +31,8 @@ class Board {
     }
     if (fresh || data.checks !== this.checks) this.verdict = data.verdict;
     Object.assign(this, { id: data.id, checks: data.checks, reveals: data.reveals });
+    if (String(this.answer) === String(data.answer)) remember(this.id, this.answer);
+    else if (fresh) this.set(0, this.answer[0]);
     this.reveal.hidden = data.tries < 2 || data.solved;
     this.paint();
     Object.assign(this.root.dataset, { ready: data.id, checks: data.checks });
@@ -40,8 +42,9 @@ class Board {
     this.answer[index] = value;
     this.verdict = null;
     this.paint();
+    remember(this.id, this.answer);
     clearTimeout(this.keeping);
-    this.keeping = setTimeout(() => this.report("answer", this.told()), KEEP_MS);
+    this.keeping = setTimeout(() => this.trigger("answer", this.told()), KEEP_MS);
   }
 
   told() {
@@ -63,6 +66,25 @@ class Board {
   }
 }
 
+// What was typed is kept by the tab itself, so that it outlives a quick way out, a page that is loaded again and a
+// server that is started again; where a browser keeps nothing, the server's memory stands.
+const place = (id) => `flashmask lesson ${id}`;
+
+function remember(id, answer) {
+  try {
+    sessionStorage.setItem(place(id), JSON.stringify(answer));
+  } catch {}
+}
+
+function remembered({ id, answer }) {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(place(id)));
+    return Array.isArray(kept) && kept.length === answer.length ? kept : null;
+  } catch {
+    return null;
+  }
+}
+
 // Another step begins with its words: on a phone they are far above the button that leads there.
 function toTheTop() {
   document.querySelector("[data-testid=stMain]")?.scrollTo({ top: 0 });
@@ -71,7 +93,7 @@ function toTheTop() {
 
 const boards = new WeakMap();
 
-export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".fm-board");
   let board = boards.get(parentElement);
   if (!board || board.root !== root) {
@@ -79,7 +101,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     board = new Board(root);
     boards.set(parentElement, board);
   }
-  board.update(data, setStateValue, setTriggerValue);
+  board.update(data, setTriggerValue);
   return () => {
     boards.get(parentElement)?.destroy();
     boards.delete(parentElement);

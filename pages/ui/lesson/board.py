@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from .. import state
-from ..theme import variables
+from ..theme import sheet
 from .answers import Verdict
 from .steps import STEPS, practice
 
@@ -52,7 +52,7 @@ def _component():
     return st.components.v2.component(
         "flashmask_board",
         html=(here / "board.html").read_text("utf-8"),
-        css=variables(".fm-board") + ":host{container-type:inline-size}" + (here / "board.css").read_text("utf-8"),
+        css=sheet(".fm-board", here / "board.css"),
         js="".join((here / f"{name}.js").read_text("utf-8") for name in ("pictures", "exercises", "board")),
     )
 

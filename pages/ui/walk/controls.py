@@ -16,6 +16,10 @@ from . import small
 from .place import MAX_TOKENS, PASSES, parse_block
 
 _BLOCKS = ["4 × 4", "8 × 8", "8 × 4", "4 × 8", "16 × 16"]
+_WAYS = {
+    "narrower": "the nearest mask that hides a little more",
+    "wider": "the nearest mask that shows a little more",
+}
 _PASS_NAMES = {"forward": "Forward", "dkdv": "Backward: dK, dV", "dq": "Backward: dQ"}
 
 
@@ -127,15 +131,19 @@ def _built_preset(screen: Screen) -> Built:
 def _made_small(built: Built, tokens: int) -> tuple["fm.ColumnMask", str, str]:
     mask = small.shrunk(built.mask, tokens)
     shown = bar.shortened(built.text, 120)
-    text = f"<code>{escape(shown)}</code>"
+    title, text = ", ".join(filter(None, (shown, built.way))), f"<code>{escape(shown)}</code>"
+    whose = f"The mask of Compose, {text}"
+    if built.way:
+        whose = f"In place of {text}, which does not fit, {_WAYS.get(built.way, built.way + ' of its exact answer')}"
     if mask is built.mask:
-        return mask, shown, f"The mask of Compose, {text}, as it is: {mask.seqlen_q} × {mask.seqlen_k} tokens."
+        return mask, title, f"{whose}, as it is: {mask.seqlen_q} × {mask.seqlen_k} tokens."
     factor = max(built.seqlen_q, built.seqlen_k) / tokens
+    about = f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
     share = [100 * int(m.visible_pairs()[0, 0]) / (m.seqlen_q * m.seqlen_k) for m in (mask, built.mask)]
     note = (
-        f"The mask of Compose, {text}, made small: {mask.seqlen_q} × {mask.seqlen_k} of {built.seqlen_q:,} × "
-        f"{built.seqlen_k:,} tokens. Every cell is the middle one of about {factor:,.4g} × {factor:,.4g} that it "
+        f"{whose}, made small: {mask.seqlen_q} × {mask.seqlen_k} of {built.seqlen_q:,} × "
+        f"{built.seqlen_k:,} tokens. Every cell is the middle one of about {about} × {about} that it "
         f"stands for, so what is narrower may be gone ({share[0]:.1f} % of the pairs are visible here, "
         f"{share[1]:.1f} % there)."
     )
-    return mask, shown, note
+    return mask, title, note

@@ -2,7 +2,8 @@
 // shown changes only when another loop comes or a link names another step.
 
 const PACE_MS = { decide: 420, load: 1200, scores: 900, hide: 1100, max: 1100, exp: 1100, sum: 1100, acc: 1300 };
-const TELL_STEP_MS = 500;
+const TELL_STEP_MS = 500,
+  ANSWER_MS = 2000;
 
 class Walker {
   constructor(root) {
@@ -35,8 +36,10 @@ class Walker {
     const sameLoop = this.replay && data.id === this.replay.data.id;
     this.told = told;
     this.replay = new Replay(data);
+    if (data.line === this.wanted) this.wanted = null;
     if (!sameLoop) {
       this.pause();
+      clearTimeout(this.telling);
       this.follow = this.firstOwn();
       this.find(".code").replaceChildren(...codeLines(this.replay));
     }
@@ -78,12 +81,18 @@ class Walker {
     this.telling = setTimeout(() => this.report("step", this.step), TELL_STEP_MS);
   }
 
+  // Keys may be faster than the server: the next press counts from the tile that was asked for.
+  get heading() {
+    return Date.now() - this.asked < ANSWER_MS ? (this.wanted ?? this.replay.data.line) : this.replay.data.line;
+  }
+
   otherLine(line) {
-    const { mask, byColumn, data } = this.replay,
+    const { mask, byColumn } = this.replay,
       lines = byColumn ? mask.tilesN : mask.tilesM;
-    if (line < 0 || line >= lines || line === data.line) return;
+    if (line < 0 || line >= lines || line === this.heading) return;
     this.pause();
     clearTimeout(this.telling);
+    Object.assign(this, { wanted: line, asked: Date.now() });
     this.report("line", line);
   }
 
@@ -116,16 +125,15 @@ class Walker {
   }
 
   press(what) {
-    const { step } = this,
-      { line } = this.replay.data;
+    const { step } = this;
     if (what === "play") return this.playing ? this.pause() : this.play();
     this.pause();
     if (what === "start") this.go(0);
     if (what === "back") this.go(step - 1);
     if (what === "step") this.go(step + 1);
     if (what === "end") this.go(this.replay.length - 1);
-    if (what === "above") this.otherLine(line - 1);
-    if (what === "below") this.otherLine(line + 1);
+    if (what === "above") this.otherLine(this.heading - 1);
+    if (what === "below") this.otherLine(this.heading + 1);
   }
 
   // Left and right work wherever nothing else wants them; the other keys inside the walk.
@@ -187,7 +195,7 @@ class Walker {
   // A pair that was pointed at is spoken of as long as its tile is shown.
   sayCell(q, k) {
     this.spoken = [q, k];
-    const [bold, text] = pairWords(this.replay, q, k);
+    const [bold, text] = pairWords(this.replay, this.now, q, k);
     this.find("p.cell").replaceChildren(element("b", bold), text);
   }
 
@@ -287,13 +295,14 @@ class Walker {
       computed = kinds.filter((k) => k !== EMPTY).length;
     const share = (100 * (1 - computed / kinds.length)).toFixed(1);
     this.find(".whole").textContent =
-      `All ${replay.byColumn ? "column" : "row"} tiles together: ${computed} of ${kinds.length}, ${share} % skipped.`;
+      `Over all ${replay.byColumn ? "column" : "row"} tiles: ${computed} of ${kinds.length} tiles computed, ` +
+      `${share} % skipped.`;
   }
 }
 
 const walkers = new WeakMap();
 
-export default function ({ data, parentElement, setStateValue }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".fm-walk");
   let walker = walkers.get(parentElement);
   if (!walker || walker.root !== root) {
@@ -301,7 +310,7 @@ export default function ({ data, parentElement, setStateValue }) {
     walker = new Walker(root);
     walkers.set(parentElement, walker);
   }
-  walker.update(data, setStateValue);
+  walker.update(data, setTriggerValue);
   return () => {
     walkers.get(parentElement)?.destroy();
     walkers.delete(parentElement);

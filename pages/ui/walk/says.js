@@ -29,7 +29,7 @@ const visits = ({ replay, byColumn }) => {
     n = replay.order.length;
   const kind = byColumn ? "row" : "key";
   if (!n) return `None of the ${total} ${kind} tiles is visited: nothing is visible here.`;
-  return `It visits ${n} of ${total} ${kind} tiles, PARTIAL ones first; the order makes no difference to the result.`;
+  return `It visits ${n} of ${total} ${kind} tiles, PARTIAL ones first; the order changes no more than rounding.`;
 };
 
 const agreement = ({ data }) =>
@@ -106,28 +106,36 @@ const SENTENCES = {
   dv: ({ row, at, values, before }) =>
     `Key ${row} collects dO of every query, weighted by p: its first place goes from ${number(before.dv[at][0])} to ` +
     `${number(values.dv[at][0])}.`,
-  ds: ({ data, tile }) =>
-    `ds = p (dp − δ), where δ = rowsum(dO ∘ out); row ${tile.rows[0]} has δ = ` +
-    `${number(data.inputs.delta[tile.rows[0]])}. A hidden cell has p = 0, so it gets no gradient.`,
+  ds: ({ data, tile, row, byColumn }) => {
+    const q = byColumn ? tile.rows[0] : row;
+    return (
+      `ds = p (dp − δ), where δ = rowsum(dO ∘ out); row ${q} has δ = ${number(data.inputs.delta[q])}. A hidden cell has p = 0, so it gets no gradient.`
+    );
+  },
   dk: ({ row, at, values, before }) =>
     `Key ${row} collects q of every query, weighted by ds: its first place goes from ${number(before.dk[at][0])} to ` +
     `${number(values.dk[at][0])}.`,
   dq: ({ row, at, values, before }) =>
     `Row ${row} collects k of every key, weighted by ds: its first place goes from ${number(before.dq[at][0])} to ` +
     `${number(values.dq[at][0])}.`,
-  store: (c) => `Multiplied by the scale and written once, by their only owner: no atomics. ${agreement(c)}`,
+  store: (c) => {
+    const scaled = c.byColumn ? "dK is multiplied by the scale, dV is not; both are" : "dQ is multiplied by the scale and";
+    return `${scaled} written once, by the only owner: no atomics. ${agreement(c)}`;
+  },
 };
 
 const rowMax = (row) => row.reduce((a, b) => (b === null ? a : a === null ? b : Math.max(a, b)), null);
 const rowSum = (row) => row.reduce((a, b) => a + b, 0);
 
-// How one cell of the grid came about.
-function pairWords(replay, q, k) {
+// How one cell of the grid came about; a tile that is only judged has no scores.
+function pairWords(replay, { step }, q, k) {
   const { data, mask } = replay,
     { inputs } = data;
   const products = inputs.q[q].map((x, d) => `${number(x, 1)}·${number(inputs.k[k][d], 1)}`).join(" + ");
   const s = Math.fround(data.scale * inputs.q[q].reduce((sum, x, d) => sum + x * inputs.k[k][d], 0));
   const by = mask.hides(q, k);
   const seen = by.length ? `hidden by ${by.map((which) => runWords(mask, which, k)).join(" and by ")}` : "visible";
-  return [`Query ${q}, key ${k}`, `: ${seen}. s = ${data.scale} × (${products}) = ${number(s)}`];
+  const score = `s = ${data.scale} × (${products}) = ${number(s)}`;
+  const then = by.length && step.line !== "scores" ? ", then −∞" : "";
+  return [`Query ${q}, key ${k}`, `: ${seen}.${step.line === "decide" ? "" : ` ${score}${then}`}`];
 }

@@ -12,7 +12,7 @@ import streamlit as st
 import flashmask_core as fm
 
 from .. import canvas, state
-from ..theme import variables
+from ..theme import sheet
 from .controls import Small
 from .place import WalkPlace
 from .story import story
@@ -28,7 +28,7 @@ def _component():
     return st.components.v2.component(
         "flashmask_walk",
         html=(here / "walk.html").read_text("utf-8"),
-        css=variables(".fm-walk") + ":host{container-type:inline-size}" + (here / "walk.css").read_text("utf-8"),
+        css=sheet(".fm-walk", here / "walk.css"),
         js=canvas.scripts(*_SHARED) + "\n".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
     )
 
