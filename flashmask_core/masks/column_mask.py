@@ -16,6 +16,7 @@ from numbers import Integral
 import numpy as np
 import torch
 
+from .arrays import check_pairs, numpy_of
 from .canonical import canonical_vectors, causal_triangle, disjoint_runs
 from .errors import NotRepresentableError
 from .runs import MaskedRuns
@@ -163,6 +164,7 @@ class ColumnMask:
         Raises NotRepresentableError (a ValueError; .columns lists every column, .max_runs the most masked runs of
         one) if a column has more than two masked runs.
         """
+        check_pairs(visible, "visible")
         visible = _as_tensor("visible", visible)
         if visible.dtype != torch.bool:
             raise TypeError(f"visible: wanted bool, True = may attend, got {visible.dtype}")
@@ -170,7 +172,7 @@ class ColumnMask:
             raise ValueError(f"visible: wanted [Sq, Sk] or [B, Hm, Sq, Sk], got {tuple(visible.shape)}")
         if visible.ndim == 2:
             visible = visible[None, None]
-        planes = [[MaskedRuns.from_dense(plane) for plane in heads] for heads in visible.cpu().numpy()]
+        planes = [[MaskedRuns.from_dense(plane) for plane in heads] for heads in numpy_of(visible, "visible")]
         broken = [runs for heads in planes for runs in heads if (runs.counts > 2).any()]
         if broken:
             raise NotRepresentableError.of(*broken, planes=sum(map(len, planes)))

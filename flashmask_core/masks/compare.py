@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from .arrays import check_pairs, numpy_of
 from .column_mask import ColumnMask
+from .language import parse
 from .runs import MaskedRuns
 
 
@@ -26,12 +28,14 @@ def runs_of(mask, name: str = "mask") -> MaskedRuns:
         starts, ends = np.stack([start1, start2], axis=1), np.stack([end1, end2], axis=1)
         there = starts < ends
         return MaskedRuns.in_order(mask.seqlen_q, there.sum(1), starts[there], ends[there])
+    check_pairs(mask, name)
     if isinstance(mask, torch.Tensor):
-        mask = mask.detach().cpu().numpy()
+        mask = numpy_of(mask, name) if mask.dtype == torch.bool else mask
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.ndim != 2:
-        got = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, np.ndarray) else type(mask).__name__
+        got = f"{mask.dtype} {list(mask.shape)}" if hasattr(mask, "dtype") else type(mask).__name__
         raise TypeError(
-            f"{name}: wanted a ColumnMask, MaskedRuns or bool [Sq, Sk], True where the query may attend, got {got}"
+            f"{name}: wanted a ColumnMask, MaskedRuns or bool [Sq, Sk], True where the query may attend, got {got}; "
+            f"flashmask_core.load_mask reads other arrays"
         )
     return MaskedRuns.from_dense(mask)
 
@@ -70,8 +74,12 @@ class Difference:
 
 
 def compare(mask, meant) -> Difference:
-    """What `mask` shows beyond `meant`, and what it lacks; each is what `runs_of` takes, of the same lengths."""
-    mask, meant = runs_of(mask), runs_of(meant, "meant")
+    """What `mask` shows beyond `meant`, and what it lacks; each is what `runs_of` takes, of the same lengths.
+
+    `meant` may be a text of the mask language too.
+    """
+    mask = runs_of(mask)
+    meant = parse(meant).runs(mask.seqlen_q, mask.seqlen_k) if isinstance(meant, str) else runs_of(meant, "meant")
     if (mask.seqlen_q, mask.seqlen_k) != (meant.seqlen_q, meant.seqlen_k):
         raise ValueError(
             f"meant: wanted the mask's lengths (Sq, Sk) = ({mask.seqlen_q}, {mask.seqlen_k}), "

@@ -61,7 +61,7 @@ def lint(mask, *, meant=None, documents=None) -> list[Finding]:
     findings = _given_numbers(mask, runs) if isinstance(mask, ColumnMask) else []
     if meant is not None:
         text = meant if isinstance(meant, str) else None
-        wanted = parse(text).runs(runs.seqlen_q, runs.seqlen_k) if text else runs_of(meant, "meant")
+        wanted = parse(text).runs(runs.seqlen_q, runs.seqlen_k) if text is not None else runs_of(meant, "meant")
         findings += _meant(runs, wanted, text)
         documents = documents_of(wanted) if documents is None else documents
     findings += [*_documents(runs, documents)] if documents is not None else []

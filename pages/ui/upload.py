@@ -34,6 +34,13 @@ _ACCEPTED = """\
 - **.json** of ours: a mask, or a whole screen
 
 Files are read, never executed; pickles (.pt) are not read at all. Rows are queries, columns are keys."""
+_UNTOLD = "“What it holds”"
+_FIELDS = {
+    "the bytes": "this file",
+    "say which with kind=": f"say which under {_UNTOLD}",
+    "say which array with array=": "say which under “Array”",
+    "needs column=": "needs “Column”",
+}
 _RECOGNISED_UP_TO = 1 << 17  # keys, in a preview
 
 
@@ -75,8 +82,12 @@ def ask() -> None:
         _shown(found, file, kind, options)
     elif kind in ("auto", "dense") and "polarity" not in options and found.startswith("polarity:"):
         _ask_polarity(file, kind, options)
+    elif kind in ("auto", "startend_row_indices") and found.startswith("causal:"):
+        _ask_causal(file, options)
     else:
         st.html(cards.error_html(found))
+        if _UNTOLD in found:
+            st.markdown(_ACCEPTED)
     if problem := st.session_state.pop("upload_problem", None):
         st.html(cards.error_html(problem))
 
@@ -116,7 +127,7 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
             "them alone is shown with its ways on."
         )
     except (ValueError, TypeError, MemoryError) as error:
-        return (str(error) or type(error).__name__)[:800]
+        return _in_words(error)
     one = one_plane(mask, 0, 0) if isinstance(mask, fm.ColumnMask) else mask
     runs = runs_of(one)
     several = f", B = {mask.batch}, Hm = {mask.heads}" if isinstance(mask, fm.ColumnMask) and one is not mask else ""
@@ -137,6 +148,14 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
     )
 
 
+def _in_words(error: Exception) -> str:
+    """What is wrong, in the words of the dialog: its fields instead of arguments, no list of what functions take."""
+    told = (str(error) or type(error).__name__).partition("accepted are\n")[0].rstrip("; .")
+    for words, own in _FIELDS.items():
+        told = told.replace(words, own)
+    return told[:800]
+
+
 def _shown(found: Preview, file, kind: str, options: dict) -> None:
     left, right = st.columns([1, 1.5], gap="medium")
     with left:
@@ -154,25 +173,39 @@ def _shown(found: Preview, file, kind: str, options: dict) -> None:
 
 
 def _ask_polarity(file, kind: str, options: dict) -> None:
-    """Both readings side by side; a click chooses."""
     st.markdown(
         "The file does not say whether 1, True or the brighter tone means visible or masked. Which of the two is it?"
     )
-    for column, polarity in zip(st.columns([1, 1, 0.7], gap="medium"), ("visible", "masked")):
-        both = tuple({**options, "polarity": polarity}.items())
-        found = _preview(file.file_id, kind, both, theme.is_dark(), _data=file.getvalue())
+    _ask_either(
+        file, kind, {word: {**options, "polarity": word} for word in ("visible", "masked")},
+        {word: {"upload_polarity": word} for word in ("visible", "masked")}, about="1, True or bright is ",
+    )  # fmt: skip
+
+
+def _ask_causal(file, options: dict) -> None:
+    st.markdown(
+        "These are startend_row_indices, and the file does not say their causal flag, without which the same numbers "
+        "mean another mask. Which of the two is it?"
+    )
+    options = {name: value for name, value in options.items() if name in ("seqlen_q", "array", "column")}
+    kind = "startend_row_indices"
+    _ask_either(
+        file, kind, {word: {**options, "causal": word == "causal"} for word in ("causal", "not causal")},
+        {word: {"upload_kind": kind, "upload_causal": word} for word in ("causal", "not causal")},
+    )  # fmt: skip
+
+
+def _ask_either(file, kind: str, readings: dict, answers: dict, about: str = "") -> None:
+    """Two readings side by side, by their words; a click chooses one and sets its widgets."""
+    for column, (word, options) in zip(st.columns([1, 1, 0.7], gap="medium"), readings.items()):
+        found = _preview(file.file_id, kind, tuple(options.items()), theme.is_dark(), _data=file.getvalue())
         with column:
             if isinstance(found, str):
                 st.html(cards.error_html(found))
                 continue
-            st.html(_figure(found.picture, f"1, True or bright is {polarity}: {found.facts}"))
-            st.button(
-                f"It is {polarity}", on_click=_answer, args=(polarity,), key=f"upload_{polarity}", width="stretch"
-            )
-
-
-def _answer(polarity: str) -> None:
-    st.session_state["upload_polarity"] = polarity
+            st.html(_figure(found.picture, f"{about}{word}: {found.facts}" if about else found.facts))
+            st.button(f"It is {word}", on_click=st.session_state.update, args=(answers[word],), key=f"upload_{word}",
+                      width="stretch")  # fmt: skip
 
 
 def _figure(picture: str, words: str) -> str:
@@ -192,7 +225,7 @@ def _take(file, kind: str, options: dict) -> None:
             other = state.current().other
             found = shelf.fitted_to(Screen(file=found, heads=max(heads, 32), other=other), mask)
     except (ValueError, TypeError, MemoryError) as error:
-        st.session_state.upload_problem = str(error)[:800] or type(error).__name__
+        st.session_state.upload_problem = _in_words(error)
         return
     state.show(found)
     st.session_state.upload_done = True

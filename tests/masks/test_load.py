@@ -262,3 +262,45 @@ def test_a_mask_that_does_not_fit_brings_its_runs():
     with pytest.raises(fm.NotRepresentableError) as caught:
         fm.load_mask(np.stack([visible, visible])[None].astype(int))
     assert caught.value.runs is None
+
+
+HUGE = np.broadcast_to(np.array([True]), (2**20, 2**20))
+OF_MASKS = [fm.fit, fm.recognise, fm.lint, lambda a: fm.compare(a, "causal"), fm.ColumnMask.from_dense]
+
+
+@pytest.mark.parametrize("take", OF_MASKS, ids=["fit", "recognise", "lint", "compare", "from_dense"])
+def test_every_function_that_takes_a_dense_mask_refuses_what_it_cannot_read(take):
+    for huge in (HUGE, torch.from_numpy(np.ones((1, 1), bool)).expand(2**20, 2**20)):
+        with pytest.raises(ValueError, match="1,099,511,627,776 pairs, more than"):
+            take(huge)
+    for empty in (torch.ones(4, 4, dtype=torch.bool, device="meta"), torch.ones(4, 4).bool().to_sparse()):
+        with pytest.raises(TypeError, match="(mask|visible): wanted a"):
+            take(empty)
+    with torch._subclasses.FakeTensorMode():
+        fake = torch.ones(4, 4, dtype=torch.bool)
+    for load in (take, lambda a: fm.load_mask(a, polarity="visible")):
+        with pytest.raises(TypeError, match="wanted a"):
+            load(fake)
+
+
+def test_a_tensor_without_numbers_and_options_that_say_nothing_are_refused():
+    for source in (torch.ones(4, 4, device="meta"), torch.ones(4, 4).to_sparse()):
+        with pytest.raises(TypeError, match="source: wanted a"):
+            fm.load_mask(source)
+    for causal in ("no", 0, 1):
+        with pytest.raises(TypeError, match="causal: wanted True, False or None"):
+            fm.load_mask([3, 4], kind="lengths", causal=causal)
+    for option in ({"array": "a"}, {"column": 0}):
+        with pytest.raises(ValueError, match="chooses in a file, and the source is a list"):
+            fm.load_mask([3, 4], kind="lengths", **option)
+    for column in (-1, True, 1.5):
+        with pytest.raises(ValueError, match="column: wanted a name, or a number from 0"):
+            fm.load_mask(b"id,length\n0,333\n", kind="lengths", column=column)
+
+
+def test_compare_and_lint_take_the_meant_mask_as_a_text():
+    visible = np.tri(9, dtype=bool)
+    assert fm.compare(visible, "causal").equal and fm.compare(visible, "full").missing_pairs == 36
+    for judge in (fm.compare, lambda mask, meant: fm.lint(mask, meant=meant)):
+        with pytest.raises(fm.MaskSyntaxError):
+            judge(visible, "")

@@ -13,6 +13,7 @@ import os
 import numpy as np
 import torch
 
+from ..arrays import numpy_of
 from ..column_mask import PACKINGS, ColumnMask
 from ..errors import NotRepresentableError
 from ..expr import MAX_SEQLEN
@@ -72,6 +73,7 @@ def load_mask(
         ValueError, TypeError: what was given is not of that kind, cannot be told apart, or is above the limits
             (sequences of 2^20 tokens, arrays of 2^28 elements), with the accepted forms. Row numbers outside [0, Sq]
             are refused with their column. Limits are checked before anything is parsed or allocated.
+        OSError: the file cannot be opened, as `open` says it.
     """
     if kind not in KINDS:
         raise ValueError(f"kind: wanted one of {', '.join(KINDS)}, got {kind!r}")
@@ -87,6 +89,10 @@ def load_mask(
     if kind == "block_mask":
         raise TypeError(f"block_mask: wanted a FlexAttention BlockMask object, got {type(source).__name__}")
 
+    if isinstance(source, (torch.Tensor, np.ndarray, list, tuple)):
+        for name, value in (("array", array), ("column", column)):
+            if value is not None:
+                raise ValueError(f"{name}: chooses in a file, and the source is a {type(source).__name__}; leave it out")
     values, pixels, note, device = _values_of(source, array, column)
     if isinstance(values, dict):
         _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
@@ -109,6 +115,8 @@ def load_mask(
         _check_options(kind, polarity=polarity, rows=rows)
         return _with_advice(_startend_mask, values, causal, seqlen_q).to(device)
     _check_options(kind, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
+    if not isinstance(causal, (bool, np.bool_, type(None))):
+        raise TypeError(f"causal: wanted True, False or None (True), got {causal!r}")
     return _with_advice(packed_mask, values, kind, True if causal is None else bool(causal)).to(device)
 
 
@@ -121,10 +129,10 @@ def _values_of(source, array, column):
     if isinstance(source, torch.Tensor):
         check_elements(source.shape, "the tensor")
         tensor = source.detach()
-        if tensor.is_sparse or tensor.is_quantized or tensor.is_complex() or "float8" in str(tensor.dtype):
+        if tensor.is_complex() or "float8" in str(tensor.dtype):
             raise TypeError(f"source: wanted a plain tensor of bool, integers or floats, got {tensor.dtype}")
         tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor  # which numpy does not have
-        return tensor.cpu().numpy(), False, None, source.device
+        return numpy_of(tensor, "source"), False, None, source.device
     if isinstance(source, (list, tuple)):
         source = _array_of_list(source)
     if isinstance(source, np.ndarray):

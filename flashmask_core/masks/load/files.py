@@ -229,6 +229,8 @@ def _read_csv(data: memoryview, name: str, column: str | int | None) -> np.ndarr
 
 def _csv_column(text: str, name: str, column: str | int) -> np.ndarray:
     heading = []
+    if not isinstance(column, (str, int)) or isinstance(column, bool) or isinstance(column, int) and column < 0:
+        raise ValueError(f"column: wanted a name, or a number from 0, got {column!r}")
     try:
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         heading = [cell.strip() for cell in rows[0]] if rows else []
