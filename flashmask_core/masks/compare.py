@@ -32,7 +32,8 @@ def runs_of(mask, name: str = "mask") -> MaskedRuns:
     if isinstance(mask, torch.Tensor):
         mask = numpy_of(mask, name) if mask.dtype == torch.bool else mask
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.ndim != 2:
-        got = f"{mask.dtype} {list(mask.shape)}" if hasattr(mask, "dtype") else type(mask).__name__
+        numbers = isinstance(mask, (np.ndarray, torch.Tensor))
+        got = f"{mask.dtype} {list(mask.shape)}".removeprefix("torch.") if numbers else type(mask).__name__
         raise TypeError(
             f"{name}: wanted a ColumnMask, MaskedRuns or bool [Sq, Sk], True where the query may attend, got {got}; "
             f"flashmask_core.load_mask reads other arrays"

@@ -74,7 +74,7 @@ def _files(built: Built) -> None:
         ("Picture, .svg", drawn("svg"), "mask.svg", f"By tiles of {screen.tile}, with title and axes."),
         ("This page, .html", page, "mask.html",
          "The pictures above in one file, to pan and zoom without a server; for a talk or a colleague."),
-        ("This screen, .json", lambda: shelf.screen_file(state.current()), "flashmask_screen.json",
+        ("This screen, .json", lambda: shelf.screen_file(screen), "flashmask_screen.json",
          "The whole screen as a small file, also where the mask is too large for a link. Upload opens it."),
     )  # fmt: skip
     with st.container(horizontal=True, gap="small", key="downloads"):

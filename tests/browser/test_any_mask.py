@@ -1,5 +1,7 @@
 """A mask that comes from a file, one that does not fit, and a page that leaves the server, in a real browser."""
 
+import json
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -53,3 +55,13 @@ def test_the_page_that_is_taken_away_works_without_a_server(screen, chromium, tm
     expect(page.locator(".readout")).to_contain_text("Query")
     assert trouble == []
     context.close()
+
+
+def test_the_small_file_of_a_screen_holds_this_screen(screen, tmp_path):
+    tab = screen(width=1440).open(mask="causal & document(40, 60)", n=100, at="70,45")
+    tab.page.get_by_role("tab", name="Take it with you").click()
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("button", name="This screen, .json").click()
+    download.value.save_as(tmp_path / "screen.json")
+    told = json.loads((tmp_path / "screen.json").read_text())["screen"]
+    assert told == {"mask": "causal & document(40, 60)", "n": "100", "at": "70,45"}
