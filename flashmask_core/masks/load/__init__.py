@@ -92,7 +92,8 @@ def load_mask(
     if isinstance(source, (torch.Tensor, np.ndarray, list, tuple)):
         for name, value in (("array", array), ("column", column)):
             if value is not None:
-                raise ValueError(f"{name}: chooses in a file, and the source is a {type(source).__name__}; leave it out")
+                given = type(source).__name__
+                raise ValueError(f"{name}: chooses in a file, and the source is a {given}; leave it out")
     values, pixels, note, device = _values_of(source, array, column)
     if isinstance(values, dict):
         _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
