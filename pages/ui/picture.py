@@ -65,9 +65,14 @@ def spot(built: Built, at: tuple[int, int] | None) -> tuple[int, int]:
     return min(built.seqlen_q - 1, max(0, first + int(0.8 * (last - first)))), column
 
 
+def _told(name: str):
+    told = st.session_state[_KEY].get(name)
+    return told.get("value") if isinstance(told, dict) else None
+
+
 def _select() -> None:
     """What the browser sends is checked as a link is."""
-    at = st.session_state[_KEY].get("selection")
+    at = _told("selection")
     if at is None:
         state.looked(at=None)
     elif isinstance(at, (list, tuple)) and len(at) == 2 and state.current().holds((int(at[0]), int(at[1]))):
@@ -75,5 +80,5 @@ def _select() -> None:
 
 
 def _look() -> None:
-    view = st.session_state[_KEY].get("view")
+    view = _told("view")
     state.looked(view=None if view is None else state.current().nearest_view(view))

@@ -136,6 +136,33 @@ def test_a_click_selects_everywhere_and_enters_the_link(shared):
     assert tab.told("selected") in (spot, {"q": spot["q"] + 1, "k": spot["k"] - 1})
 
 
+def test_the_same_cell_can_be_chosen_again_after_the_length_changed(shared):
+    """The server forgets the cell at N = 16; it must hear of it again, though it is what it heard last."""
+    tab = shared.go(mask="causal", n=64)
+    box = tab.box()
+
+    def choose():
+        tab.page.mouse.click(box["x"] + 0.16 * box["width"], box["y"] + 0.32 * box["height"])
+        tab.page.wait_for_url("**at=*")
+        tab.page.wait_for_timeout(400)
+        tab.settled()
+        return tab.told("selected")
+
+    def enter(label, text):
+        field = tab.page.get_by_label(label, exact=True)
+        field.fill(text)
+        field.press("Enter")
+        tab.page.wait_for_timeout(400)
+        tab.settled()
+
+    spot = choose()
+    enter("Tokens N", "8")
+    enter("Tokens N", "64")
+    assert choose() == spot
+    enter("Mask", "causal & (q - k < 30)")
+    assert tab.told("selected") == spot and "at=" in tab.page.url
+
+
 def test_a_million_tokens(shared, capsys):
     tab = shared.go(mask="sliding_window(1)", n=2**20)
     ground = tab.pixel(0.8, 0.2)[0]

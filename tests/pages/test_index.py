@@ -1,6 +1,7 @@
 """The HTML file that starts the app: our style and address are in its head, and nothing else is touched."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,7 +26,8 @@ def answer(path: str, *, kind: bytes = b"text/html; charset=utf-8", status: int 
 
     headers = [(b"accept-encoding", b"gzip"), (b"if-none-match", b'"1"'), (b"host", b"here")]
     scope = {"type": "http", "method": method, "path": path, "headers": headers}
-    asyncio.run(OwnIndex(app)(scope, None, send))
+    with ThreadPoolExecutor(1) as own_thread:  # this one may hold the event loop of a browser test
+        own_thread.submit(asyncio.run, OwnIndex(app)(scope, None, send)).result()
     body = b"".join(message.get("body", b"") for message in sent)
     return dict(sent[0]["headers"]), body, asked
 

@@ -129,9 +129,9 @@ def corners_of(vector: np.ndarray) -> np.ndarray | None:
 def draw(data: bytes, *, key: str, on_select, on_look, on_drawn) -> None:
     """Show the canvas.
 
-    A click puts [query, key] (or None) into the component's state as "selection" and runs `on_select` before the rerun;
-    a view that has come to rest is put there as "view", four numbers or None, and runs `on_look`; the first picture on
-    the screen runs `on_drawn`, unless the payload says that it is known.
+    A click puts {"value": [query, key] or None, "told": ms} into the component's state as "selection" and runs
+    `on_select` before the rerun; a view that has come to rest is put there as "view" in the same way, four numbers or
+    None, and runs `on_look`; the first picture on the screen runs `on_drawn`, unless the payload says that it is known.
     """
     _component()(
         data=data, key=key, on_selection_change=on_select, on_view_change=on_look, on_drawn_change=on_drawn

@@ -191,9 +191,10 @@ class Explorer {
     this.request(1);
   }
 
+  // With the time beside it: a value equal to the last one sent would be dropped, though much may have changed between.
   tell(name, value) {
     clearTimeout(this.telling[name]);
-    this.telling[name] = setTimeout(() => this.report(name, value), TELL_MS[name]);
+    this.telling[name] = setTimeout(() => this.report(name, { value, told: Date.now() }), TELL_MS[name]);
   }
 
   // The cell of a column in the row of the selection.
