@@ -9,7 +9,7 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, examples, presets, repair, state, upload, working
+from . import copy_link, examples, layers, presets, repair, state, upload, working
 from .build import Built, built, of_screen, runs_of
 from .link import MAX_LENGTH, RULES, Screen
 
@@ -100,7 +100,11 @@ def chips(screen: Screen) -> None:
         )
         examples.popover()
         upload.button()
-        with st.popover("Add pattern", width=124, key="picker", on_change="rerun"):
+        box = st.popover("Layers", width=100, key="picker", on_change="rerun")
+        with box:
+            if box.open:
+                layers.panel(screen)
+            st.markdown("**Add a layer**")
             _pattern_picker(screen)
         st.button(
             ":material/undo:",

@@ -55,7 +55,6 @@ _PAGE_CSS = """
   .st-key-chips { gap: .45rem; }
   .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text, .st-key-redo_text) { flex: 1 1 0; min-width: 0; }
   .st-key-chips > :is(.st-key-undo_text, .st-key-redo_text) { flex: 0 0 34px; }
-  .st-key-chips > div.st-key-picker { flex-grow: 1.7; }
   .st-key-chips > div.st-key-examples_menu { flex-grow: 1.3; }
   .st-key-chips > div:not(.st-key-w_preset) button { padding-inline: 2px; width: 100%; min-width: 0; }
   .st-key-chips > div:not(.st-key-w_preset) button p { font-size: 13px; }
@@ -106,6 +105,11 @@ CARD_CSS = """
 .fm-versus-table th { color: var(--fm-dim); font-weight: 400; }
 .fm-versus-table th[scope="row"] { text-align: left; padding-left: 0; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
+[data-testid="stPopoverBody"]:has(.st-key-layers) { width: min(600px, 94vw); }
+.st-key-layers [data-testid="stHorizontalBlock"], .st-key-layers [data-testid="stLayoutWrapper"] > div {
+  flex-wrap: nowrap; }
+.st-key-layers [data-testid="stElementContainer"]:has(input) { flex: 1 1 0; min-width: 0; }
+.st-key-layers button { padding-inline: 4px; min-width: 0; }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
 .st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }
