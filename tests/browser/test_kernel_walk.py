@@ -136,7 +136,12 @@ def test_clicks_keys_and_the_link(walk):
 
 def test_presses_faster_than_the_server_all_count_and_a_tile_can_be_asked_for_again(walk):
     it = walk().open(mask="causal", n=64)
-    owner = lambda line: it.page.wait_for_selector(f".fm-walk[data-owner='{line}']", timeout=15_000)  # noqa: E731
+
+    def owner(line):
+        it.page.wait_for_selector(f".fm-walk[data-owner='{line}']", timeout=15_000)
+        it.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        it.page.wait_for_timeout(400)  # a press while the answer to the last one ends can still be lost
+
     it.root.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp"):
         it.page.keyboard.press(key)

@@ -174,6 +174,8 @@ def test_what_was_typed_is_there_again_and_links_name_the_step(screen):
     expect(it.root.locator("input.number").first).to_have_value("6")
     assert it.check().startswith("Not yet")
     it.root.locator(".cell").nth(64 + 8 * 5 + 2).click()
+    it.page.wait_for_timeout(600)
+    it.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
     it.page.get_by_role("button", name="Next").click()
     it.at(3)
     it.page.get_by_role("button", name="Back").click()
