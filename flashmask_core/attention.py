@@ -100,9 +100,13 @@ def _hopper_reason(triton_reason: str | None) -> str | None:
         return triton_reason
     if not torch.cuda.is_available():
         return "the interpreter runs the portable kernels alone"
-    if torch.cuda.get_device_capability() != (9, 0):
+    if not _is_hopper():
         return f"wanted compute capability 9.0 (H100, H200), got {torch.cuda.get_device_capability()}"
     return None
+
+
+def _is_hopper(device: torch.device | None = None) -> bool:
+    return torch.cuda.get_device_capability(device) == (9, 0)
 
 
 def _check_tensors(q, k, v) -> None:
@@ -211,7 +215,7 @@ _kept_plain_mask = functools.lru_cache(maxsize=16)(_build_plain_mask)
 def _choose_backend(backend: str, q) -> str:
     if backend not in ("auto", *BACKENDS):
         raise ValueError(f"backend: wanted one of auto, {', '.join(BACKENDS)}, got {backend!r}")
-    hopper_runs = q.is_cuda and torch.cuda.get_device_capability(q.device) == (9, 0)
+    hopper_runs = q.is_cuda and _is_hopper(q.device)
     if backend == "auto":
         if not q.is_cuda:
             return "reference"

@@ -14,6 +14,29 @@ from .common import SIZES, first_tile, hidden_pairs, load_tile, mask_plane, next
 from .forward import LOG2E
 
 
+@triton.jit
+def owned_rows(num_heads, num_tiles, BLOCK_M: tl.constexpr):
+    """(batch x head, batch entry, head, first row) of a program of a grid over batch x heads x row tiles."""
+    bh = tl.program_id(0) // num_tiles
+    return bh, bh // num_heads, bh % num_heads, (tl.program_id(0) % num_tiles) * BLOCK_M
+
+
+@triton.jit
+def delta_of_rows(out_desc, dout_desc, lse, dlse, bh, b, h, start_m, seqlen_q,
+                  HAS_DLSE: tl.constexpr, BLOCK_M: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
+    """(delta as above, lse), float32 [BLOCK_M]; 0 and -inf for a row that is not there."""
+    rows = start_m + tl.arange(0, BLOCK_M)
+    exists = rows < seqlen_q
+    at = bh.to(tl.int64) * seqlen_q + rows
+    out = load_tile(out_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
+    dout = load_tile(dout_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
+    d = tl.sum(out * dout, 1)
+    l = tl.load(lse + at, mask=exists, other=float("-inf"))
+    if HAS_DLSE:
+        d -= tl.where(l == float("-inf"), 0.0, tl.load(dlse + at, mask=exists, other=0.0))
+    return d, l
+
+
 @triton.jit(do_not_specialize=SIZES)
 def delta_kernel(
     out_desc, dout_desc,  # [B, H, Sq, D]
@@ -25,19 +48,9 @@ def delta_kernel(
     HEAD: tl.constexpr,
 ):  # fmt: skip
     """delta as above; lse in log2 units, +inf for a query that sees nothing or is not there: P comes out 0."""
-    bh = tl.program_id(0) // num_tiles
-    b, h = bh // num_heads, bh % num_heads
-    start_m = (tl.program_id(0) % num_tiles) * BLOCK_M
-    rows = start_m + tl.arange(0, BLOCK_M)
-    exists = rows < seqlen_q
-    at = bh.to(tl.int64) * seqlen_q + rows
-    padded_at = bh.to(tl.int64) * row_pitch + rows
-    out = load_tile(out_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
-    dout = load_tile(dout_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
-    d = tl.sum(out * dout, 1)
-    l = tl.load(lse + at, mask=exists, other=float("-inf"))
-    if HAS_DLSE:
-        d -= tl.where(l == float("-inf"), 0.0, tl.load(dlse + at, mask=exists, other=0.0))
+    bh, b, h, start_m = owned_rows(num_heads, num_tiles, BLOCK_M)
+    padded_at = bh.to(tl.int64) * row_pitch + (start_m + tl.arange(0, BLOCK_M))
+    d, l = delta_of_rows(out_desc, dout_desc, lse, dlse, bh, b, h, start_m, seqlen_q, HAS_DLSE, BLOCK_M, HEAD)
     tl.store(delta + padded_at, d)
     tl.store(lse_log2 + padded_at, tl.where(l == float("-inf"), float("inf"), l * LOG2E))
 

@@ -10,7 +10,6 @@ Gluon is Triton's language with explicit layouts, shared memory and warp roles. 
 * a *named barrier* (bar.sync / bar.arrive of PTX) is a hardware meeting point of a given number of threads.
 """
 
-import triton
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl

@@ -15,6 +15,7 @@ import triton
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from ..masks.column_mask import PACKINGS
 from ..tiles.tile_runs import MAX_RUNS, PADDING, TileRuns
 from . import launch
 from .hopper_backward import backward_kernel
@@ -71,9 +72,8 @@ def backward_blocks(head_dim: int) -> tuple[int, int]:
 
 def packed_vectors(vectors, *, causal: bool, bounds: int) -> torch.Tensor:
     """The vectors that the packing reads, behind one another: int32 [1, 2 or 4, B, Hm, pitch]."""
-    lts, lte, uts, ute = vectors
-    used = {(True, 1): [lts], (True, 2): [lts, lte], (False, 2): [lts, ute], (False, 4): [lts, lte, uts, ute]}
-    return torch.stack(used[causal, bounds])
+    by_name = dict(zip(PACKINGS[False, 4], vectors))  # that packing has them all
+    return torch.stack([by_name[name] for name in PACKINGS[causal, bounds]])
 
 
 def forward(q, k, v, packed, tiles: TileRuns, *, causal: bool, bounds: int, scale: float):

@@ -6,7 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from .common import load_tile, store_tile
+from .backward import delta_of_rows, owned_rows
+from .common import store_tile
 
 STORED_TERMS = 8  # a row of terms in memory, 16 bytes; the copy fills the other 8 of a matrix instruction with zeros
 LSE_UNIT = {torch.bfloat16: 1.0, torch.float16: 4096.0}  # fp16 reaches 65504: a unit makes room for the largest scores
@@ -45,37 +46,25 @@ def row_terms_kernel(
     A query that sees nothing, or is not there, thereby gets P = exp2(scale (S - lse)) = 0.
     """
     dtype = lse_terms.dtype.element_ty
-    bh = tl.program_id(0) // num_tiles
-    b, h = bh // num_heads, bh % num_heads
-    start_m = (tl.program_id(0) % num_tiles) * BLOCK_M
-    rows = start_m + tl.arange(0, BLOCK_M)
-    exists = rows < seqlen_q
-    at = bh.to(tl.int64) * seqlen_q + rows
-    padded_at = bh.to(tl.int64) * row_pitch + rows
-    out = load_tile(out_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
-    dout = load_tile(dout_desc, b, h, start_m, BLOCK_M, HEAD).to(tl.float32)
-    minus_delta = -tl.sum(out * dout, 1)
-    l = tl.load(lse + at, mask=exists, other=float("-inf"))
-    dead = l == float("-inf")
-    if HAS_DLSE:
-        minus_delta += tl.where(dead, 0.0, tl.load(dlse + at, mask=exists, other=0.0))
-    minus_lse = tl.where(dead, -3.0 * LARGEST, -l / scale / LSE_UNIT)
+    bh, b, h, start_m = owned_rows(num_heads, num_tiles, BLOCK_M)
+    padded_at = bh.to(tl.int64) * row_pitch + (start_m + tl.arange(0, BLOCK_M))
+    d, l = delta_of_rows(out_desc, dout_desc, lse, dlse, bh, b, h, start_m, seqlen_q, HAS_DLSE, BLOCK_M, HEAD)
+    minus_lse = tl.where(l == float("-inf"), -3.0 * LARGEST, -l / scale / LSE_UNIT)
     column = tl.arange(0, STORED_TERMS)[None, :]
     terms_at = padded_at[:, None] * STORED_TERMS + column
     tl.store(lse_terms + terms_at, _three_terms(minus_lse, column, LARGEST, dtype))
-    tl.store(delta_terms + terms_at, _three_terms(minus_delta, column, LARGEST, dtype))
-    d = tl.arange(0, HEAD)[None, :]
-    tl.store(dq_sums + padded_at[:, None] * HEAD + d, tl.zeros([BLOCK_M, HEAD], tl.float32))
+    tl.store(delta_terms + terms_at, _three_terms(-d, column, LARGEST, dtype))
+    sums_at = padded_at[:, None] * HEAD + tl.arange(0, HEAD)[None, :]
+    tl.store(dq_sums + sums_at, tl.zeros([BLOCK_M, HEAD], tl.float32))
 
 
 @triton.jit(do_not_specialize=("num_heads", "num_tiles"))
 def convert_dq_kernel(dq_sums, dq_desc, scale, num_heads, row_pitch, num_tiles,
                       BLOCK_M: tl.constexpr, HEAD: tl.constexpr):  # fmt: skip
     """dq = scale * sums in dq's dtype, with the rows of every eight back in order (see `rotate_rows`)."""
-    bh = tl.program_id(0) // num_tiles
-    start_m = (tl.program_id(0) % num_tiles) * BLOCK_M
+    bh, b, h, start_m = owned_rows(num_heads, num_tiles, BLOCK_M)
     rows = start_m + tl.arange(0, BLOCK_M)
     stored = (rows & -8) | ((rows & 3) << 1) | ((rows >> 2) & 1)
     at = (bh.to(tl.int64) * row_pitch + stored)[:, None] * HEAD + tl.arange(0, HEAD)[None, :]
     x = tl.load(dq_sums + at) * scale
-    store_tile(dq_desc, bh // num_heads, bh % num_heads, start_m, x, BLOCK_M, HEAD)
+    store_tile(dq_desc, b, h, start_m, x, BLOCK_M, HEAD)

@@ -134,7 +134,7 @@ class TileMap:
 
     def _runs(self, b: int, h: int, first: int, last: int) -> "tuple[_TileRuns, _TileRuns]":
         """(hiding, touching) runs of row tiles beside the column blocks [first, last) of one mask head."""
-        sq, block_n = self._source.seqlen_q, self._block_n
+        block_n = self._block_n
         columns = slice(first * block_n, min(last * block_n, self._source.seqlen_k))
         vectors = [v[b, h, columns].cpu() for v in self._source.vectors]
         width = columns.stop - columns.start
