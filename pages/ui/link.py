@@ -15,6 +15,7 @@ from .versus import place as versus_place
 from .versus.place import Other
 from .walk import place as walk_place
 from .walk.place import WalkPlace
+from .words import tile_of
 
 MAX_LENGTH = 2**20
 MAX_TILE = 2**20
@@ -199,8 +200,4 @@ def name_of(content: bytes) -> str:
 
 def parse_tile(text: str) -> tuple[int, int] | None:
     """ "128 × 64", "128x64" or "128" -> (rows, columns); None if it is no tile."""
-    found = re.fullmatch(r"\s*([0-9]{1,7})\s*(?:[x×*,]\s*([0-9]{1,7})\s*)?", str(text))
-    if not found:
-        return None
-    rows, columns = int(found[1]), int(found[2] or found[1])
-    return (rows, columns) if 1 <= rows <= MAX_TILE and 1 <= columns <= MAX_TILE else None
+    return tile_of(text, MAX_TILE)

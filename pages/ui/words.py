@@ -1,6 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers as people read and write them."""
 
 from __future__ import annotations
+
+import re
 
 
 def bytes_text(count: int) -> str:
@@ -26,3 +28,13 @@ def percent_text(part: int, whole: int) -> str:
     if part in (0, whole):
         return f"{value:.1f}"
     return next(text for digits in range(1, 20) if 0 < float(text := f"{value:.{digits}f}") < 100)
+
+
+def tile_of(text: str, largest: int) -> tuple[int, int] | None:
+    """ "128 × 64", "128x64" or "128" -> (rows, columns), each from 1 to `largest`; None if it is no such tile."""
+    number = f"([0-9]{{1,{len(str(largest))}}})"
+    found = re.fullmatch(rf"\s*{number}\s*(?:[x×*,]\s*{number}\s*)?", str(text))
+    if not found:
+        return None
+    rows, columns = int(found[1]), int(found[2] or found[1])
+    return (rows, columns) if 1 <= rows <= largest and 1 <= columns <= largest else None

@@ -1,12 +1,11 @@
 """What is too large for a link: long texts, uploads, and the small file of a screen."""
 
-import io
 import json
 
 import numpy as np
 import pytest
 import streamlit as st
-from page_tools import html_of, link_of
+from page_tools import html_of, link_of, npy
 
 import flashmask_core as fm
 from pages.ui import shelf
@@ -18,12 +17,6 @@ LONG = "causal & document(" + ", ".join(["1"] * 4000) + ")"
 @pytest.fixture(autouse=True)
 def empty_shelf():
     st.cache_resource.clear()
-
-
-def npy(array) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
 
 
 def two_heads() -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import streamlit as st
 from conftest import ROOT
-from page_tools import html_of, link_of
+from page_tools import html_of, link_of, npy
 from streamlit.testing.v1 import AppTest
 
 import flashmask_core as fm
@@ -21,12 +21,6 @@ CHECKERBOARD = np.add.outer(np.arange(40), np.arange(40)) % 8 < 4
 @pytest.fixture(autouse=True)
 def empty_shelf():
     st.cache_resource.clear()
-
-
-def npy(array) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ _SCRIPTS = (
     "tiles",
     "minimap",
     "input",
+    "mount",
     "main",
 )
 

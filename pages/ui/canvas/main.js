@@ -309,19 +309,6 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-const explorers = new WeakMap();
-
 export default function ({ data, parentElement, setStateValue }) {
-  const root = parentElement.querySelector(".fm-canvas");
-  let explorer = explorers.get(parentElement);
-  if (!explorer || explorer.root !== root) {
-    explorer?.destroy();
-    explorer = new Explorer(root);
-    explorers.set(parentElement, explorer);
-  }
-  explorer.update(data, setStateValue);
-  return () => {
-    explorers.get(parentElement)?.destroy();
-    explorers.delete(parentElement);
-  };
+  return mount(parentElement, ".fm-canvas", Explorer, (explorer) => explorer.update(data, setStateValue));
 }

@@ -137,19 +137,6 @@ function made(tag, className, text = "") {
   return element;
 }
 
-const walls = new WeakMap();
-
 export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".fm-wall");
-  let wall = walls.get(parentElement);
-  if (!wall || wall.root !== root) {
-    wall?.destroy();
-    wall = new Wall(root);
-    walls.set(parentElement, wall);
-  }
-  wall.update(data, setTriggerValue);
-  return () => {
-    walls.get(parentElement)?.destroy();
-    walls.delete(parentElement);
-  };
+  return mount(parentElement, ".fm-wall", Wall, (wall) => wall.update(data, setTriggerValue));
 }

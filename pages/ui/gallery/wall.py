@@ -11,7 +11,7 @@ from .. import canvas
 from ..theme import variables
 from .cards import Card, wall_data
 
-_SHARED = ("vectors", "mask", "levels", "view", "raster", "labels", "draw")  # of the canvas
+_SHARED = ("vectors", "mask", "levels", "view", "raster", "labels", "draw", "mount")  # of the canvas
 
 
 @cache

@@ -91,19 +91,6 @@ function toTheTop() {
   document.querySelector(".fm-lesson h2")?.focus({ preventScroll: true });
 }
 
-const boards = new WeakMap();
-
 export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".fm-board");
-  let board = boards.get(parentElement);
-  if (!board || board.root !== root) {
-    board?.destroy();
-    board = new Board(root);
-    boards.set(parentElement, board);
-  }
-  board.update(data, setTriggerValue);
-  return () => {
-    boards.get(parentElement)?.destroy();
-    boards.delete(parentElement);
-  };
+  return mount(parentElement, ".fm-board", Board, (board) => board.update(data, setTriggerValue));
 }

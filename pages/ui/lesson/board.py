@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from .. import state
+from .. import canvas, state
 from ..theme import sheet
 from .answers import Verdict
 from .steps import STEPS, practice
@@ -46,6 +46,9 @@ def _name(number: int, goal: str) -> str:
     return f"{number}: {goal}" if number > len(STEPS) else str(number)
 
 
+_SCRIPTS = ("pictures", "exercises", "board")
+
+
 @cache
 def _component():
     here = Path(__file__).parent
@@ -53,7 +56,7 @@ def _component():
         "flashmask_board",
         html=(here / "board.html").read_text("utf-8"),
         css=sheet(".fm-board", here / "board.css"),
-        js="".join((here / f"{name}.js").read_text("utf-8") for name in ("pictures", "exercises", "board")),
+        js=canvas.scripts("mount") + "".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
     )
 
 

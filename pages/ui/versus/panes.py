@@ -17,7 +17,7 @@ from .. import canvas, state, theme, thumbnail
 from .sides import Side, layer_count, layers_of
 
 _KEY = "versus"
-_SHARED = ("vectors", "mask", "levels", "view", "raster", "labels", "draw", "words", "input")  # of the canvas
+_SHARED = ("vectors", "mask", "levels", "view", "raster", "labels", "draw", "words", "input", "mount")  # of the canvas
 MOST_LAYER_COLUMNS = 1 << 22  # of all the masks that are sent
 
 

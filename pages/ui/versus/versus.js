@@ -225,19 +225,6 @@ function paintDifference(image, { first, extra, missing, width = first.width, he
     }
 }
 
-const comparisons = new WeakMap();
-
 export default function ({ data, parentElement, setStateValue }) {
-  const root = parentElement.querySelector(".fm-versus");
-  let comparison = comparisons.get(parentElement);
-  if (!comparison || comparison.root !== root) {
-    comparison?.destroy();
-    comparison = new Comparison(root);
-    comparisons.set(parentElement, comparison);
-  }
-  comparison.update(data, setStateValue);
-  return () => {
-    comparisons.get(parentElement)?.destroy();
-    comparisons.delete(parentElement);
-  };
+  return mount(parentElement, ".fm-versus", Comparison, (comparison) => comparison.update(data, setStateValue));
 }

@@ -300,19 +300,6 @@ class Walker {
   }
 }
 
-const walkers = new WeakMap();
-
 export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".fm-walk");
-  let walker = walkers.get(parentElement);
-  if (!walker || walker.root !== root) {
-    walker?.destroy();
-    walker = new Walker(root);
-    walkers.set(parentElement, walker);
-  }
-  walker.update(data, setTriggerValue);
-  return () => {
-    walkers.get(parentElement)?.destroy();
-    walkers.delete(parentElement);
-  };
+  return mount(parentElement, ".fm-walk", Walker, (walker) => walker.update(data, setTriggerValue));
 }

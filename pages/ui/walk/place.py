@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..words import tile_of
+
 MAX_TOKENS = 128
 MAX_TILE = 16
 PASSES = {"forward": "forward", "dkdv": "backward, dK and dV", "dq": "backward, dQ"}
@@ -69,8 +71,4 @@ class WalkPlace:
 
 def parse_block(text: str) -> tuple[int, int] | None:
     """ "8 × 4", "8x4" or "8" -> (rows, columns) of at most MAX_TILE; None if it is no tile."""
-    found = re.fullmatch(r"\s*([0-9]{1,2})\s*(?:[x×*,]\s*([0-9]{1,2})\s*)?", str(text))
-    if not found:
-        return None
-    rows, columns = int(found[1]), int(found[2] or found[1])
-    return (rows, columns) if 1 <= rows <= MAX_TILE and 1 <= columns <= MAX_TILE else None
+    return tile_of(text, MAX_TILE)

@@ -18,7 +18,7 @@ from .place import WalkPlace
 from .story import story
 
 _KEY = "walk"
-_SHARED = ("vectors", "mask", "levels", "view", "raster", "draw", "words")  # of the canvas
+_SHARED = ("vectors", "mask", "levels", "view", "raster", "draw", "words", "mount")  # of the canvas
 _SCRIPTS = ("code", "replay", "says", "picture", "tables", "main")
 
 
