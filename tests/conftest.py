@@ -1,12 +1,16 @@
 """Shared by all tests: the Triton interpreter where there is no GPU, and a tolerance that is measured, not guessed."""
 
 import os
+import tempfile
 
 import pytest
 import torch
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is decorated, so before the kernels are imported
+
+# What tests measure does not belong in the history of whoever runs them; processes they start inherit it.
+os.environ["FLASHMASK_HISTORY"] = os.path.join(tempfile.mkdtemp(prefix="flashmask-tests-"), "history.sqlite")
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

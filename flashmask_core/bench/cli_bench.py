@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..data import PAPER_MASKS, paper_mask_text
-from .config import DTYPES, PASSES, BenchCase, BenchJob
+from .config import DEFAULT_PASSES, DTYPES, PASSES, BenchCase, BenchJob
+from .history import History
 from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_provider_names
 from .recorded import RECORDED_PATH, record_results, recorded_results
 from .result import BenchRow, dumps, read_rows
 from .runner import BenchRunner, JobView
-from .table import LEGEND, header, row_line, where_line
+from .sweep import AXES, sweep_cases
+from .table import LEGEND, duration_text, header, row_line, where_line
 
 DENSE_MASK = "causal_document"  # of the paper's masks the one that dense masks and ceilings are timed beside
 
@@ -36,14 +38,28 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--kv-heads", type=int, metavar="HK", help="key heads (default: as many as query heads)")
     bench.add_argument("--head-dim", type=int, default=128, metavar="D", help="default 128")
     bench.add_argument("--dtype", choices=list(DTYPES), default="bfloat16", help="default bfloat16")
-    bench.add_argument("--passes", default=",".join(PASSES), help="forward, backward, or both (the default)")
+    bench.add_argument("--passes", default=",".join(DEFAULT_PASSES),
+                       help=f"some of {', '.join(PASSES)}, where both is a training step, its forward and backward in "
+                       f"one call (default {','.join(DEFAULT_PASSES)})")  # fmt: skip
+    bench.add_argument("--block", type=int, default=128, metavar="T",
+                       help="side of the tiles that rho counts and FlexAttention's block mask has (default 128)")  # fmt: skip
+    bench.add_argument("--sweep", metavar="AXIS[=VALUES]",
+                       help=f"one case a value of {', '.join(AXES)}, such as seqlen=1024,4096; without values a usual "
+                       "choice of them")  # fmt: skip
     bench.add_argument("--providers", metavar="NAMES", help=f"default {', '.join(DEFAULT_PROVIDERS)}")
     bench.add_argument("--all-providers", action="store_true",
                        help="with --paper: dense masks and ceilings beside every mask; their times hardly depend on "
                        f"it, so the default times them beside {DENSE_MASK} only")  # fmt: skip
     bench.add_argument("--repeat-ms", type=float, default=100.0, help="of repetitions for each time (default 100)")
     bench.add_argument("--rounds", type=int, default=3, help="how often the providers take turns (default 3)")
-    bench.add_argument("--time-limit", type=float, default=240.0, metavar="S", help="for one mask (default 240)")
+    bench.add_argument("--time-limit", type=float, default=240.0, metavar="S",
+                       help="for one step of one engine, compiling included (default 240)")  # fmt: skip
+    bench.add_argument("--parallel", type=int, default=1, metavar="P",
+                       help="compile and weigh so many engines at once, before any timing; compile times are then not "
+                       "told (default 1)")  # fmt: skip
+    bench.add_argument("--warm", action="store_true",
+                       help="take compiled code that earlier runs left; compile times are then not those of a first time")  # fmt: skip
+    bench.add_argument("--no-history", action="store_true", help="do not keep the run in the local history")
     bench.add_argument("--no-check", action="store_true", help="do not compare with the reference")
     bench.add_argument("--json", action="store_true", help="print rows as lines of strict JSON")
     bench.add_argument("--out", type=Path, metavar="FILE",
@@ -69,7 +85,8 @@ def run_bench(arguments) -> int:
             open(arguments.out, "a").close()  # a file that cannot be written is told before hours of measuring
         for case in todo:
             case.build_mask()  # a wrong text is told before anything starts
-        view, rows = _follow(BenchJob("bench", tuple(todo), "command line"), arguments)
+        job = BenchJob("bench", tuple(todo), _title(arguments), parallel=arguments.parallel, cold=not arguments.warm)
+        view, rows = _follow(job, arguments)
         if view.state == "failed" and not rows:
             hint = "`python -m flashmask_core bench --recorded` prints results recorded on an H200"
             print(f"flashmask_core bench: {view.reason}. {hint}.", file=sys.stderr)
@@ -87,6 +104,24 @@ def run_bench(arguments) -> int:
     return int(any(_ours_failed(row) for row in rows))
 
 
+def _title(arguments) -> str:
+    what = arguments.text or f"the paper's masks: {arguments.paper}"
+    return f"{what[:60]}, N = {arguments.seqlen:,}" + (f", {arguments.sweep}" if arguments.sweep else "")
+
+
+def _swept(case: BenchCase, sweep: str | None) -> list[BenchCase]:
+    """The case, or one a value of the axis: "seqlen=1024,4096"."""
+    if sweep is None:
+        return [case]
+    axis, _, listed = sweep.partition("=")
+    values = listed.split(",") if listed else AXES.get(axis, ("", ()))[1]
+    if axis != "mask" and listed:
+        if not all(value.strip().isdigit() for value in values):
+            raise ValueError(f"--sweep: wanted numbers such as {axis}=64,128, got {sweep!r}")
+        values = [int(value) for value in values]
+    return list(sweep_cases(case, axis, values))
+
+
 def _cases(arguments) -> list[BenchCase]:
     """The cases that were asked for; ValueError for what cannot be."""
     if (arguments.text is None) == (arguments.paper is None):
@@ -99,10 +134,12 @@ def _cases(arguments) -> list[BenchCase]:
         seqlen_q=arguments.seqlen, seqlen_k=arguments.seqlen_k, batch=arguments.batch, heads=arguments.heads,
         kv_heads=arguments.kv_heads, head_dim=arguments.head_dim, dtype=arguments.dtype,
         passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
-        check=not arguments.no_check, time_limit_s=arguments.time_limit,
+        check=not arguments.no_check, time_limit_s=arguments.time_limit, block=arguments.block,
     )  # fmt: skip
     if arguments.paper is None:
-        return [BenchCase(arguments.text, providers=providers, **settings)]
+        return _swept(BenchCase(arguments.text, providers=providers, **settings), arguments.sweep)
+    if arguments.sweep:
+        raise ValueError("--sweep: goes with a mask TEXT; --paper is a sweep over masks itself")
     names = PAPER_MASKS if arguments.paper == "all" else tuple(arguments.paper.split(","))
     unknown = [name for name in names if name not in PAPER_MASKS]
     if unknown:
@@ -139,7 +176,7 @@ def _without_known(case: BenchCase, known: dict) -> BenchCase | None:
 
 def _follow(job: BenchJob, arguments) -> tuple[JobView, list[BenchRow]]:
     """Run the job; rows are printed and written as they come, progress goes to stderr."""
-    runner = BenchRunner()
+    runner = BenchRunner(history=None if arguments.no_history else History())
     progress = _Progress()
     shown: list[BenchRow] = []
     try:
@@ -157,8 +194,11 @@ def _follow(job: BenchJob, arguments) -> tuple[JobView, list[BenchRow]]:
                 shown.append(row)
             if view.ended:
                 progress.clear()
+                if view.unkept:
+                    print(f"flashmask_core bench: {view.unkept}", file=sys.stderr)
                 return view, shown
-            progress.show(f"{view.fraction:4.0%}  {view.message}")
+            left = "" if view.remaining_s is None else f"  about {duration_text(view.remaining_s)} left"
+            progress.show(f"{view.fraction:4.0%}{left if progress.terminal else ''}  {view.message}")
     except KeyboardInterrupt:
         runner.cancel(job_id)
         return runner.wait(job_id, 10), shown

@@ -16,7 +16,8 @@ import torch
 from ..masks.column_mask import ColumnMask
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-PASSES = ("forward", "backward")
+PASSES = ("forward", "backward", "both")
+DEFAULT_PASSES = PASSES[:2]
 JOB_KINDS = ("bench", "check", "device")
 CHECK_MAX_LENGTH = 256
 """Longest sequence that a "check" job runs through the Triton interpreter, in tokens."""
@@ -59,7 +60,7 @@ class BenchCase:
     kv_heads: int | None = None
     head_dim: int = 128
     dtype: str = "bfloat16"
-    passes: tuple[str, ...] = PASSES
+    passes: tuple[str, ...] = DEFAULT_PASSES
     providers: tuple[str, ...] = ("flashmask",)
     mask_name: str = ""  # a short name for tables, such as the paper's; not used to build anything
     packed: PackedMask | None = None
@@ -67,8 +68,9 @@ class BenchCase:
     repeat_ms: float = 100.0  # of every provider and pass, over all rounds
     rounds: int = 3  # how often the providers take turns
     check: bool = True  # compare with the reference first
+    block: int = 128  # side of the tiles that rho counts, and of FlexAttention's block mask
     seed: int = 0
-    time_limit_s: float = 180.0  # for this case, its compilations included
+    time_limit_s: float = 180.0  # for every step: one engine tried in its own process, or checked, or timed in one turn
 
     def __post_init__(self):
         set_ = object.__setattr__  # frozen: defaults that depend on other fields, and lists that came from JSON
@@ -76,7 +78,7 @@ class BenchCase:
         set_(self, "kv_heads", self.heads if self.kv_heads is None else self.kv_heads)
         set_(self, "passes", tuple(self.passes))
         set_(self, "providers", tuple(self.providers))
-        for name in ("seqlen_q", "seqlen_k", "batch", "heads", "kv_heads", "head_dim", "rounds"):
+        for name in ("seqlen_q", "seqlen_k", "batch", "heads", "kv_heads", "head_dim", "rounds", "block"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name}: wanted an int, got {type(value).__name__}")
@@ -94,6 +96,11 @@ class BenchCase:
             raise ValueError("providers: wanted at least one, got none")
         if not (self.warmup_ms > 0 and self.repeat_ms > 0 and self.time_limit_s > 0):
             raise ValueError("warmup_ms, repeat_ms, time_limit_s: wanted more than 0")
+
+    @property
+    def backward(self) -> bool:
+        """Whether gradients are asked for."""
+        return "backward" in self.passes or "both" in self.passes
 
     @classmethod
     def of_mask(cls, mask: ColumnMask, name: str, **settings) -> "BenchCase":
@@ -137,6 +144,8 @@ class BenchJob:
     # (case index, provider, reason): not to be run again, since it brought down or hung an earlier worker of this job.
     excluded: tuple[tuple[int, str, str], ...] = field(default=())
     done: tuple[int, ...] = ()  # case indices whose rows an earlier worker of this job has delivered
+    parallel: int = 1  # engines tried at once, each in its own process, before any timing; compile_ms is then not told
+    cold: bool = True  # compile anew, so that compile_ms is that of a first time; False: what was compiled once is used
 
     def __post_init__(self):
         if self.kind not in JOB_KINDS:
@@ -158,7 +167,7 @@ class BenchJob:
     def from_json(cls, record: dict) -> "BenchJob":
         cases = tuple(BenchCase.from_json(case) for case in record["cases"])
         excluded = tuple(tuple(entry) for entry in record["excluded"])
-        return cls(record["kind"], cases, record["title"], excluded, tuple(record["done"]))
+        return cls(record["kind"], cases, record["title"], excluded, tuple(record["done"]), record["parallel"], record["cold"])
 
 
 def check_cases(mask: ColumnMask, name: str, dtypes: tuple[str, ...] = ("float16", "float32")) -> tuple[BenchCase, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,6 +30,15 @@ def cuda_device() -> DeviceInfo:
         cuda_version=torch.version.cuda,
         **_software(),
     )
+
+
+def death(exit_code: int | None) -> str:
+    """How a process ended, as a predicate: "was ended by SIGKILL ...", "ended with exit code 3"."""
+    if exit_code is None or exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    name = signal.Signals(-exit_code).name
+    why = " (usually the system's memory killer, or a person)" if name == "SIGKILL" else ""
+    return f"was ended by {name}{why}"
 
 
 def interpreter_device() -> DeviceInfo:

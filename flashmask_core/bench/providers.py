@@ -1,22 +1,26 @@
 """The engines a bench compares: ours, FlexAttention, SDPA with a dense mask, SDPA without one as a ceiling.
 
 A provider says whether it can run at all and why not, what it needs in memory, and builds a `Prepared` call for a case.
-Nothing here touches CUDA before `build`; only the worker process calls it.
+Nothing here touches CUDA before `build`; only the worker process calls it. An engine of your own stands beside them if
+the environment variable FLASHMASK_ENGINES names a module that has a list ENGINES of `Provider`s.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from ..masks.column_mask import ColumnMask
-from .config import BenchCase
+from .config import DEFAULT_PASSES, BenchCase
+from .device import CudaDevice
 from .estimate import ByteEstimate, estimate_bytes
 from .flex_masks import flex_mask_mod
 
@@ -26,12 +30,14 @@ class Prepared:
     """A provider ready for one case.
 
     call: (q, k, v) -> out, in the provider's layout; backend: the kernel behind it; mask_bytes: what it keeps on the
-    device for the mask; build_mask: makes the mask's form anew, to be timed.
+    device for the mask, of which borrowed_bytes are the case's own vectors; build_mask: makes the mask's form anew, to be
+    timed.
     """
 
     call: Callable
     backend: str
     mask_bytes: int = 0
+    borrowed_bytes: int = 0
     build_mask: Callable[[], object] | None = None
     detail: str | None = None
 
@@ -47,13 +53,19 @@ class Provider:
     style: str  # of its memory, see `estimate_bytes`
     _build: Callable[[BenchCase, ColumnMask], Prepared] = field(repr=False)
     _refuses: Callable[[BenchCase, ColumnMask], str | None] = field(default=lambda case, mask: None, repr=False)
+    _known_fault: Callable[[BenchCase], str | None] = field(default=lambda case: None, repr=False)
 
     def refuses(self, case: BenchCase, mask: ColumnMask) -> str | None:
         """Why it cannot do this case, or None."""
         return self._refuses(case, mask)
 
     def estimate(self, case: BenchCase, mask: ColumnMask) -> ByteEstimate:
+        case = replace(case, passes=DEFAULT_PASSES) if case.backward else case
         return estimate_bytes(case, self.style, mask.batch, mask.heads)
+
+    def known_fault(self, case: BenchCase) -> str | None:
+        """A fault of the engine itself that is known to give NaN in the gradients of such a case, or None."""
+        return self._known_fault(case) if case.backward else None
 
     def build(self, case: BenchCase, mask: ColumnMask) -> Prepared:
         """Make it ready; `mask` is on the GPU. Raises whatever the engine raises."""
@@ -69,14 +81,14 @@ def _flashmask(backend: str | None, case: BenchCase, mask: ColumnMask) -> Prepar
     def build_mask():
         anew = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
         engine = operator.choose_engine(case.head_dim, hopper=backend == "hopper", deterministic=False)
-        return operator.prepare(anew, case.head_dim, dtype, "backward" in case.passes, engine)
+        return operator.prepare(anew, case.head_dim, dtype, case.backward, engine)
 
     dtype = getattr(torch, case.dtype)
     metadata = {x.data_ptr(): x.nbytes for tensors in build_mask() for x in tensors}
     vectors = {x.data_ptr() for x in mask.vectors}
     mask_bytes = mask.nbytes + sum(size for at, size in metadata.items() if at not in vectors)
     call = lambda q, k, v: flashmask_attention(q, k, v, mask, backend=backend)  # noqa: E731
-    return Prepared(call, backend, mask_bytes, build_mask)
+    return Prepared(call, backend, mask_bytes, mask.nbytes, build_mask)
 
 
 OUR_BACKENDS = ("hopper", "triton")  # on a GPU "auto" takes the first one that is available
@@ -112,8 +124,9 @@ def _flex(backend: str, case: BenchCase, mask: ColumnMask) -> Prepared:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return create_block_mask(
-                mask_mod, batch, heads, case.seqlen_q, case.seqlen_k, device=mask.device, _compile=True
-            )
+                mask_mod, batch, heads, case.seqlen_q, case.seqlen_k, device=mask.device, BLOCK_SIZE=case.block,
+                _compile=True,
+            )  # fmt: skip
 
     block_mask = build_mask()
     compiled = torch.compile(flex_attention, dynamic=False)
@@ -129,7 +142,7 @@ def _flex(backend: str, case: BenchCase, mask: ColumnMask) -> Prepared:
         "FlashAttention-4 (CuTe)" if backend == "flash" else "triton (inductor)",
         mask_bytes=sum(t.numel() * t.element_size() for t in tables if t is not None),
         build_mask=build_mask,
-        detail=f"torch.compile, default mode; mask_mod {written}; block 128x128",
+        detail=f"torch.compile, default mode; mask_mod {written}; block {case.block}x{case.block}",
     )
 
 
@@ -205,6 +218,15 @@ def _sdpa(backend: str, computes: str, case: BenchCase, mask: ColumnMask) -> Pre
     )
 
 
+def _cudnn_fault(case: BenchCase) -> str | None:
+    if case.seqlen_k % 128 != 64:
+        return None
+    return (
+        f"cuDNN's SDPA backward is known to give NaN in dq under a mask where S % 128 == 64 (S = {case.seqlen_k:,}; "
+        "PyTorch issue 196678): the baseline's own fault, not the mask's"
+    )
+
+
 def _causal_refusal(case: BenchCase, mask: ColumnMask) -> str | None:
     if case.seqlen_q != case.seqlen_k:
         return f"is_causal aligns top-left, which is another mask where Sq = {case.seqlen_q} != Sk = {case.seqlen_k}"
@@ -226,7 +248,8 @@ def _all_providers() -> dict[str, Provider]:
     for backend in ("efficient", "cudnn", "math"):
         found.append(
             Provider(f"sdpa_dense_{backend}", f"SDPA, dense mask ({backend})", "bhsd", "mask",
-                     "scores" if backend == "math" else "dense", partial(_sdpa, backend, "mask"))  # fmt: skip
+                     "scores" if backend == "math" else "dense", partial(_sdpa, backend, "mask"),
+                     _known_fault=_cudnn_fault if backend == "cudnn" else lambda case: None)  # fmt: skip
         )
     for computes in ("full", "causal"):
         for backend in ("flash", "cudnn"):
@@ -235,7 +258,18 @@ def _all_providers() -> dict[str, Provider]:
                          "none", partial(_sdpa, backend, computes),
                          _causal_refusal if computes == "causal" else lambda case, mask: None)  # fmt: skip
             )
-    return {provider.name: provider for provider in found}
+    return {provider.name: provider for provider in [*found, *getattr(_engine_module(), "ENGINES", ())]}
+
+
+def _engine_module():
+    """The module that FLASHMASK_ENGINES names, or None."""
+    name = os.environ.get("FLASHMASK_ENGINES")
+    return importlib.import_module(name) if name else None
+
+
+def bench_device():
+    """The device to measure on: CUDA's, unless the module of FLASHMASK_ENGINES brings one as DEVICE."""
+    return getattr(_engine_module(), "DEVICE", CudaDevice)()
 
 
 PROVIDERS: dict[str, Provider] = _all_providers()

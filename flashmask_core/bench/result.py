@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
+import types
+import typing
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from pathlib import Path
 
 from .config import BenchCase
 
 STATUSES = ("ok", "skipped", "failed")
+PLACES = 64  # equal parts of the sequence for which a tensor's error is kept
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,10 @@ class Errors:
     max_error: float | None  # None: there is a NaN or an infinity in the tensor
     naive_max_error: float | None  # of plain torch in the same dtype, on the same inputs; None: NaN or infinity
     reference_max: float  # largest magnitude of the reference, for scale
+    # The largest error in each of up to PLACES equal parts of the sequence, to 3 digits: None where nothing was
+    # compared, -1 where there is a NaN or an infinity.
+    places: tuple[float | None, ...] | None = None
+    worst: tuple[int, int, int, int] | None = None  # (batch entry, head, position, channel) of the largest, or a NaN
 
     @property
     def passed(self) -> bool:
@@ -50,14 +59,15 @@ class Errors:
 class BenchRow:
     """One provider, one pass, one case. Times in ms, sizes in bytes; None is "not measured", never 0 or NaN.
 
-    tflops_rho counts 4*B*H*Sq*Sk*D*(1-rho) FLOPs with rho of 128x128 tiles by the exact rule, the paper's figure;
-    tflops_density counts 4*D for each visible pair. Both take 2.5 times that for the backward pass.
+    tflops_rho counts 4*B*H*Sq*Sk*D*(1-rho) FLOPs with rho of block x block tiles (128, as in the paper, unless the
+    case says otherwise) by the exact rule; tflops_density counts 4*D for each visible pair. Both take 2.5 times that for
+    the backward pass and 3.5 times for both.
     """
 
     mask: str
     mask_name: str
     provider: str
-    direction: str  # "forward" or "backward"
+    direction: str  # "forward", "backward", or "both": a forward and its backward in one call
     status: str  # "ok", "skipped", "failed"
     seqlen_q: int
     seqlen_k: int
@@ -66,6 +76,7 @@ class BenchRow:
     kv_heads: int
     head_dim: int
     dtype: str
+    block: int = 128  # side of the tiles that rho counts, and of FlexAttention's block mask
     reason: str | None = None  # why skipped or failed
     backend: str | None = None  # which kernel the provider ran
     computes: str | None = None  # "mask", or for the dense ceilings "full" or "causal"
@@ -78,12 +89,15 @@ class BenchRow:
     tflops_density: float | None = None
     rho: float | None = None  # EMPTY tiles / tiles of what the provider computes
     density: float | None = None  # visible pairs / pairs of what the provider computes
-    peak_memory_bytes: int | None = None  # above q, k, v (and dout); the provider's mask is in it
+    peak_memory_bytes: int | None = None  # above q, k, v (and dout), in a process of its own; the mask is in it
     mask_bytes: int | None = None  # what the provider keeps on the device to know the mask
+    dense_mask_bytes: int | None = None  # what a bool mask of a byte a pair would need
+    vector_bytes: int | None = None  # what the four int32 vectors need
     mask_build_ms: float | None = None  # vectors on the device -> what the provider needs, compiled code at hand
     vectors_ms: float | None = None  # text -> the four vectors on the device
-    compile_ms: float | None = None  # first call, which compiles, less a later one
+    compile_ms: float | None = None  # first build and first calls, which compile, less later ones; caches empty before
     check: str | None = None  # "passed", "failed: ...", "not run: ..."
+    warning: str | None = None  # why this row's figures cannot be right
     errors: dict[str, Errors] | None = None  # "out", or "dq", "dk", "dv"
     where: DeviceInfo | None = None
     date_utc: str | None = None  # ISO 8601, seconds
@@ -100,14 +114,15 @@ class BenchRow:
         return cls(
             mask=case.mask, mask_name=case.mask_name, provider=provider, direction=direction, status=status,
             seqlen_q=case.seqlen_q, seqlen_k=case.seqlen_k, batch=case.batch, heads=case.heads, kv_heads=case.kv_heads,
-            head_dim=case.head_dim, dtype=case.dtype, **values,
+            head_dim=case.head_dim, dtype=case.dtype, block=case.block, **values,
         )  # fmt: skip
 
     @property
     def key(self) -> tuple:
-        """What makes two rows measurements of the same thing."""
+        """What makes two rows measurements of the same thing: the case, the provider, the direction."""
+        block = () if self.block == 128 else (self.block,)
         return (self.mask, self.seqlen_q, self.seqlen_k, self.batch, self.heads, self.kv_heads, self.head_dim,
-                self.dtype, self.provider, self.direction)  # fmt: skip
+                self.dtype, *block, self.provider, self.direction)  # fmt: skip
 
     def to_json(self) -> dict:
         """Plain JSON values."""
@@ -115,21 +130,49 @@ class BenchRow:
 
     @classmethod
     def from_json(cls, record: dict) -> "BenchRow":
-        """The row written by `to_json`. ValueError if it is none (unknown or missing fields)."""
-        if not isinstance(record, dict):
-            raise ValueError(f"row: wanted an object, got {type(record).__name__}")
-        unknown = set(record) - {f.name for f in fields(cls)}
-        if unknown:
-            raise ValueError(f"row: unknown fields {', '.join(sorted(unknown))}")
-        values = dict(record)
-        try:
-            if values.get("errors") is not None:
-                values["errors"] = {name: Errors(**error) for name, error in values["errors"].items()}
-            if values.get("where") is not None:
-                values["where"] = DeviceInfo(**values["where"])
-            return cls(**values)
-        except TypeError as error:
-            raise ValueError(f"row: {error}") from None
+        """The row written by `to_json`. ValueError, naming the field, if it is none."""
+        return _read(cls, record, "row")
+
+
+def _read(cls, record, what: str):
+    """A frozen dataclass of this module from plain JSON values; every field's type is looked at."""
+    if not isinstance(record, dict):
+        raise ValueError(f"{what}: wanted an object, got {type(record).__name__}")
+    unknown = set(record) - {f.name for f in fields(cls)}
+    if unknown:
+        raise ValueError(f"{what}: unknown fields {', '.join(sorted(map(str, unknown)))[:200]}")
+    wanted = _types_of(cls)
+    values = {name: _value(value, wanted[name], name) for name, value in record.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:  # a field is missing
+        raise ValueError(f"{what}: {error}") from None
+
+
+@cache
+def _types_of(cls) -> dict:
+    return typing.get_type_hints(cls)
+
+
+def _value(value, wanted, name: str):
+    """The value of a field, converted from JSON; ValueError if it is of another type than `wanted`."""
+    if isinstance(wanted, types.UnionType):
+        if value is None:
+            return None
+        (wanted,) = (one for one in typing.get_args(wanted) if one is not types.NoneType)
+    inner = typing.get_args(wanted)
+    match typing.get_origin(wanted) or wanted:
+        case kind if kind is tuple and isinstance(value, (list, tuple)) and len(value) <= PLACES:
+            return tuple(_value(one, inner[0], name) for one in value)
+        case kind if kind is dict and isinstance(value, dict):
+            return {str(key): _value(one, inner[1], name) for key, one in value.items()}
+        case kind if kind in (DeviceInfo, Errors):
+            return _read(kind, value, name)
+        case kind if kind is float and type(value) in (int, float) and math.isfinite(value):
+            return float(value)
+        case kind if kind in (int, str) and type(value) is kind:
+            return value
+    raise ValueError(f"{name}: wanted {getattr(wanted, '__name__', wanted)}, got {str(value)[:60]!r}")
 
 
 def dumps(record) -> str:

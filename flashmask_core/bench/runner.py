@@ -9,11 +9,16 @@ How a page uses it (one runner for the whole server, whoever is looking):
     view.state                        # "queued", "running", "done", "failed", "cancelled"
     view.position                     # 1 = next in the queue; 0 = running; None = ended
     view.fraction, view.message       # 0.0 to 1.0, and what it is doing
+    view.remaining_s                  # about how long it will take; None until that can be said
     view.rows                         # BenchRows so far, failed and skipped ones with their reason among them
     view.reason                       # why a job failed as a whole
     runner.cancel(job_id)             # ends the process and everything it started; rows stay
 
     runner.submit(BenchJob("check", check_cases(mask, name)))   # our kernel in the Triton interpreter: no GPU needed
+
+A job goes on when nobody asks for it, unless it was submitted with a watcher: a function that says whether somebody
+still looks. When all of its watchers have said no for a while, it is cancelled. The id of a job is the id of its run in
+the history.
 
 This process never touches CUDA. A provider that brings its worker down (a CUDA fault, the system's memory killer) or
 outlasts its case's time limit becomes a failed row, and a new worker goes on with what is left of the job.
@@ -22,22 +27,26 @@ outlasts its case's time limit becomes a failed row, and a new worker goes on wi
 from __future__ import annotations
 
 import atexit
-import itertools
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
 
 from .config import BenchJob
 from .environment import utc_now
+from .history import History, new_id
 from .result import BenchRow, DeviceInfo
 from .worker_process import visit_worker
 
 STARTUP_LIMIT_S = 180.0  # from the start of a worker to its first word: imports, and the first CUDA context
 KEPT_JOBS = 100  # ended jobs that view() still knows
+GRACE_S = 30.0  # how long a job goes on that nobody looks at
+_SURE_AFTER = 0.04  # of a job, before the rest of it is estimated
 
 WORKER_COMMAND = (sys.executable, "-m", "flashmask_core.bench.worker", "--with-parent")
 
@@ -56,6 +65,8 @@ class JobView:
     reason: str | None
     elapsed_s: float  # since it began to run
     where: DeviceInfo | None = None
+    remaining_s: float | None = None
+    unkept: str | None = None  # why its rows are not in the history
 
     @property
     def ended(self) -> bool:
@@ -75,6 +86,9 @@ class _Record:
     rows: dict = field(default_factory=dict)  # (case index, provider, direction) -> BenchRow
     where: DeviceInfo | None = None
     cancel: bool = False
+    watchers: list[Callable[[], bool]] = field(default_factory=list)
+    seen: float = field(default_factory=time.monotonic)
+    unkept: str | None = None
     began: float | None = None
     ended: float | None = None
 
@@ -86,24 +100,30 @@ class BenchRunner:
         command: what to start as the worker; it reads one job as a line of JSON on stdin and writes events as lines of
             JSON on stdout (see `worker`).
         startup_limit_s: how long a worker may stay silent after its start.
+        history: where the rows of "bench" jobs are kept; None: nowhere.
+        grace_s: how long a job goes on that nobody looks at.
     """
 
-    def __init__(self, command: tuple[str, ...] = WORKER_COMMAND, startup_limit_s: float = STARTUP_LIMIT_S):
+    def __init__(self, command: tuple[str, ...] = WORKER_COMMAND, startup_limit_s: float = STARTUP_LIMIT_S,
+                 history: History | None = None, grace_s: float = GRACE_S):  # fmt: skip
         self._command, self._startup_limit_s = command, startup_limit_s
+        self._history, self._grace_s = history, grace_s
         self._lock = threading.Condition()
         self._records: dict[str, _Record] = {}
         self._waiting: deque[_Record] = deque()
         self._running: _Record | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._ids = itertools.count(1)
 
-    def submit(self, job: BenchJob) -> str:
-        """Put a job at the end of the queue; returns its id. RuntimeError after close()."""
+    def submit(self, job: BenchJob, watcher: Callable[[], bool] | None = None) -> str:
+        """Put a job at the end of the queue; returns its id. RuntimeError after close().
+
+        watcher: says whether somebody looks at the job; with None it goes on to its end.
+        """
         with self._lock:
             if self._closed:
                 raise RuntimeError("the benchmark runner is closed")
-            record = _Record(f"job-{next(self._ids)}", job, message="waiting")
+            record = _Record(new_id(), job, message="waiting", watchers=[watcher] if watcher else [])
             self._records[record.id] = record
             self._waiting.append(record)
             ended = [r.id for r in self._records.values() if r.ended is not None]
@@ -115,6 +135,13 @@ class BenchRunner:
             self._lock.notify_all()
             return record.id
 
+    def watch(self, job_id: str, watcher: Callable[[], bool]) -> None:
+        """One more who looks at a job that is watched."""
+        with self._lock:
+            record = self._records[job_id]
+            if record.watchers and watcher not in record.watchers:
+                record.watchers.append(watcher)
+
     def view(self, job_id: str) -> JobView:
         """The job as it is now; KeyError for an id this runner does not know (any more)."""
         with self._lock:
@@ -125,10 +152,13 @@ class BenchRunner:
             elif record.state == "queued":
                 position = self._waiting.index(record) + 1
             until = time.monotonic() if record.ended is None else record.ended
+            elapsed_s = 0.0 if record.began is None else until - record.began
+            remaining_s = None
+            if record.state == "running" and record.fraction >= _SURE_AFTER:
+                remaining_s = elapsed_s * (1 - record.fraction) / record.fraction
             return JobView(
                 record.id, record.job, record.state, position, record.fraction, record.message,
-                tuple(record.rows.values()), record.reason,
-                0.0 if record.began is None else until - record.began, record.where,
+                tuple(record.rows.values()), record.reason, elapsed_s, record.where, remaining_s, record.unkept,
             )  # fmt: skip
 
     def jobs(self) -> list[JobView]:
@@ -174,13 +204,49 @@ class BenchRunner:
                     return
                 record = self._running = self._waiting.popleft()
                 record.state, record.message, record.began = "running", "starting the worker", time.monotonic()
+            keeps = record.job.kind == "bench"
+            if keeps:
+                self._keep(record, lambda history: history.begin(record.job.title, record.id))
             try:
-                state, reason = self._run(record)
+                with tempfile.TemporaryDirectory(prefix="flashmask-", ignore_cleanup_errors=True) as caches:
+                    state, reason = self._run(record, caches if keeps and record.job.cold else None)
             except Exception as error:  # a fault of ours must not end the queue
                 state, reason = "failed", f"{type(error).__name__}: {error}"
+            if keeps:
+                self._keep(record, lambda history: history.end(record.id, state, reason))
             with self._lock:
                 self._running = None
                 self._end(record, state, reason)
+
+    def _keep(self, record: _Record, write: Callable[[History], object]) -> None:
+        """Write into the history; a file that does not take it stops no measurement."""
+        if self._history is None or record.unkept:
+            return
+        try:
+            write(self._history)
+        except ValueError as problem:
+            record.unkept = str(problem)
+
+    def _tick(self, running: _Record) -> str | None:
+        """Give up places in the queue that nobody waits for; why the running job is to be ended, or None."""
+        with self._lock:
+            for record in list(self._waiting):
+                reason = self._stopped(record)
+                if reason:
+                    self._waiting.remove(record)
+                    self._end(record, "cancelled", reason)
+        return self._stopped(running)
+
+    def _stopped(self, record: _Record) -> str | None:
+        """Why a job is to be ended before its end, or None."""
+        if record.cancel:
+            return "cancelled"
+        now = time.monotonic()
+        if not record.watchers or any(_answer(watcher) for watcher in record.watchers):
+            record.seen = now
+        if now - record.seen > self._grace_s:
+            return f"cancelled: its page was closed, and nobody has looked for {self._grace_s:g} s"
+        return None
 
     def _end(self, record: _Record, state: str, reason: str | None = None) -> None:
         record.state, record.reason, record.ended = state, reason, time.monotonic()
@@ -189,13 +255,13 @@ class BenchRunner:
             record.fraction = 1.0
         self._lock.notify_all()
 
-    def _run(self, record: _Record) -> tuple[str, str | None]:
+    def _run(self, record: _Record, caches: str | None) -> tuple[str, str | None]:
         """Run a job, in as many workers as it takes; (final state, reason)."""
         job = record.job
         while True:
             end = visit_worker(
                 self._command, job, on_event=lambda event: self._take(record, event),
-                cancelled=lambda: record.cancel, startup_limit_s=self._startup_limit_s,
+                stopped=lambda: self._tick(record), startup_limit_s=self._startup_limit_s, caches=caches,
             )  # fmt: skip
             if end.state is not None:
                 return end.state, end.reason
@@ -209,13 +275,11 @@ class BenchRunner:
                 blamed = []  # the next worker does without the comparison
             else:
                 blamed = left
-            with self._lock:
-                for provider in blamed:
-                    for direction in case.passes:
-                        record.rows[number, provider, direction] = BenchRow.of_case(
-                            case, provider, direction, "failed", reason=end.reason, where=record.where,
-                            date_utc=utc_now(),
-                        )  # fmt: skip
+            for provider in blamed:
+                for direction in case.passes:
+                    self._take_row(record, number, BenchRow.of_case(
+                        case, provider, direction, "failed", reason=end.reason, where=record.where, date_utc=utc_now(),
+                    ))  # fmt: skip
             over = end.done + ((number,) if blamed == left else ())
             excluded = tuple((number, name, end.reason) for name in blamed or [culprit])
             job = replace(job, excluded=job.excluded + excluded, done=over)
@@ -223,16 +287,30 @@ class BenchRunner:
                 return "done", None
 
     def _take(self, record: _Record, event: dict) -> None:
-        with self._lock:
-            match event["event"]:
-                case "device":
-                    record.where = DeviceInfo(**event["where"])
-                case "progress":
+        match event["event"]:
+            case "device":
+                record.where = DeviceInfo(**event["where"])
+            case "progress":
+                with self._lock:
                     record.message = event["message"]
                     record.fraction = max(record.fraction, min(1.0, float(event["fraction"])))
-                case "row":
-                    row = BenchRow.from_json(event["row"])
-                    record.rows[event["case"], row.provider, row.direction] = row
+            case "row":
+                self._take_row(record, event["case"], BenchRow.from_json(event["row"]))
+
+    def _take_row(self, record: _Record, number: int, row: BenchRow) -> None:
+        key = (number, row.provider, row.direction)
+        if key in record.rows and record.rows[key].status == "ok":
+            return  # measured before the worker ended
+        with self._lock:
+            record.rows[key] = row
+        self._keep(record, lambda history: history.add(record.id, row))
+
+
+def _answer(watcher: Callable[[], bool]) -> bool:
+    try:
+        return bool(watcher())
+    except Exception:  # whoever cannot say any more is gone
+        return False
 
 
 _shared: BenchRunner | None = None
@@ -245,7 +323,7 @@ def get_runner() -> BenchRunner:
     global _shared
     with _shared_lock:
         if _shared is None:
-            _shared = BenchRunner()
+            _shared = BenchRunner(history=History())
             atexit.register(_shared.close)
         return _shared
 

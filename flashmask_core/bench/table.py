@@ -55,6 +55,14 @@ def where_line(where: DeviceInfo | None, date_utc: str | None = None) -> str:
     return ", ".join(parts)
 
 
+def duration_text(seconds: float) -> str:
+    """ "8 s", "3 min", "1 h 20 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def _line(cells: list[str]) -> str:
     padded = []
     for cell, (_, width) in zip(cells, _COLUMNS):

@@ -12,12 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 
-from .config import BenchJob
-from .environment import cuda_device, interpreter_device, utc_now
+from .config import BenchCase, BenchJob
+from .environment import interpreter_device, utc_now
 from .result import BenchRow, dumps
 
 FATAL_EXIT = 4
@@ -42,13 +42,16 @@ def main() -> int:
 
 
 def _bench(job: BenchJob, say: Callable) -> None:
-    if not torch.cuda.is_available():
-        why = "this build of PyTorch is for the CPU only" if torch.version.cuda is None else "PyTorch finds none"
-        return say(event="failed", reason=f"no CUDA GPU: {why}")
+    from .providers import bench_device
     from .run_case import CaseRun, CudaFault
 
-    where = cuda_device()
+    device = bench_device()
+    problem = device.problem()
+    if problem:
+        return say(event="failed", reason=problem)
+    where = device.info()
     say(event="device", where=asdict(where))
+    ahead = _TriedAhead(job, say) if job.parallel > 1 else None
     for number, case in enumerate(job.cases):
         if number in job.done:
             continue
@@ -58,25 +61,57 @@ def _bench(job: BenchJob, say: Callable) -> None:
             say(event="row", case=number, row=row.to_json())
 
         def on_progress(provider: str, message: str, fraction: float) -> None:
-            name = case.mask_name or case.mask[:40]
-            say(event="progress", case=number, provider=provider, message=f"{name}, {case.seqlen_q}: {message}",
+            say(event="progress", case=number, provider=provider, message=f"{_name(case)}: {message}",
                 fraction=(number + fraction) / len(job.cases))  # fmt: skip
 
         excluded = {provider for at, provider, _ in job.excluded if at == number}
+        try_provider = ahead and (lambda case, name: ahead.tried[number, name])
         try:
-            CaseRun(case, where, on_row, on_progress, excluded).run()
+            CaseRun(case, where, on_row, on_progress, device, excluded, try_provider).run()
         except CudaFault as fault:
             say(event="fatal", reason=str(fault))
             os._exit(FATAL_EXIT)  # the ordinary way out would wait for the broken device
+        device.release()
         say(event="case_done", case=number)
     say(event="done")
+
+
+def _name(case: BenchCase) -> str:
+    return f"{case.mask_name or case.mask[:40]}, {case.seqlen_q:,}"
+
+
+class _TriedAhead:
+    """Every engine of every case tried in a process of its own, several at once, before anything is timed.
+
+    A loaded machine compiles more slowly, so the time that took is not told.
+    """
+
+    def __init__(self, job: BenchJob, say: Callable):
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
+        from .apart import APART_LIMIT, try_apart
+
+        left = {(at, name) for at, name, _ in job.excluded}
+        todo = [(number, name) for number, case in enumerate(job.cases) for name in case.providers
+                if number not in job.done and (number, name) not in left]  # fmt: skip
+        self.tried = {}
+        with ThreadPoolExecutor(job.parallel) as pool:
+            jobs = {
+                pool.submit(try_apart, job.cases[number], name, APART_LIMIT * job.cases[number].time_limit_s): (number, name)
+                for number, name in todo
+            }  # fmt: skip
+            for done in as_completed(jobs):
+                number, name = jobs[done]
+                self.tried[number, name] = replace(done.result(), compile_ms=None)
+                say(event="progress", case=number, provider=name, fraction=0.0,
+                    message=f"{len(self.tried)} of {len(todo)} engines compiled and weighed, {job.parallel} at once")  # fmt: skip
 
 
 def _check(job: BenchJob, say: Callable) -> None:
     """Our Triton kernel through the interpreter, forward and backward, against the reference."""
     from ..attention import flashmask_attention
     from .correctness import compare, make_reference, verdict
-    from .run_case import Inputs
+    from .apart import Inputs
 
     where = interpreter_device()
     say(event="device", where=asdict(where))
@@ -85,10 +120,10 @@ def _check(job: BenchJob, say: Callable) -> None:
         say(event="progress", case=number, provider="flashmask", fraction=number / len(job.cases),
             message=f"{case.mask_name or case.mask[:40]}: our Triton kernel in {case.dtype}")  # fmt: skip
         mask = case.build_mask()
-        *qkv, _ = Inputs(case, "cpu").bshd
+        *qkv, _ = Inputs(case, "cpu").tensors
         reference = make_reference(case, mask, *qkv)
         out = flashmask_attention(*qkv, mask, backend="triton")
-        gradients = torch.autograd.grad(out, qkv, reference.dout) if "backward" in case.passes else None
+        gradients = torch.autograd.grad(out, qkv, reference.dout) if case.backward else None
         for direction, errors in compare(reference, out, gradients).items():
             if direction not in case.passes:
                 continue

@@ -3,8 +3,9 @@
 The worker reads the job as one line of JSON on stdin and writes events as lines of JSON on stdout:
 
     {"event": "device", "where": {...}}                            a DeviceInfo; the worker is up
-    {"event": "case", "case": 0}                                   the case begins, and with it its time limit
+    {"event": "case", "case": 0}                                   the case begins
     {"event": "progress", "case": 0, "provider": "flex", "message": "...", "fraction": 0.25}
+                                                                   a step begins, and with it its time limit
     {"event": "row", "case": 0, "row": {...}}                      a BenchRow
     {"event": "case_done", "case": 0}                              all its rows have been written
     {"event": "fatal", "reason": "..."}                            the provider at work broke the CUDA context
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .config import BenchJob
+from .environment import death
 from .result import dumps
 
 
@@ -46,24 +48,28 @@ def visit_worker(
     job: BenchJob,
     *,
     on_event: Callable[[dict], None],
-    cancelled: Callable[[], bool],
+    stopped: Callable[[], str | None],
     startup_limit_s: float,
+    caches: str | None = None,
 ) -> WorkerEnd:
-    """Run a job in a new process (and process group) and block until the whole group is gone."""
+    """Run a job in a new process (and process group) and block until the whole group is gone.
+
+    stopped: asked again and again, why the job is to be ended now, or None; caches: see `worker_environment`.
+    """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            start_new_session=True, env=worker_environment(job.kind),
+            start_new_session=True, env=worker_environment(job.kind, caches),
         )  # fmt: skip
         lines: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=_feed, args=(process.stdin, dumps(job.to_json())), daemon=True).start()
         threading.Thread(target=_collect, args=(process.stdout, lines), daemon=True).start()
         follower = _Follower(job, on_event, startup_limit_s)
         try:
-            stopped = follower.follow(lines, cancelled)
+            follower.follow(lines, stopped)
         finally:
             return_code = _end_group(process, patience_s=0.0 if follower.stopped_early else 5.0)
-        return follower.judge(stopped, return_code, log)
+        return follower.judge(return_code, log)
 
 
 class _Follower:
@@ -75,17 +81,17 @@ class _Follower:
         self.done = list(job.done)
         self.last_word: tuple[str, str | None] | None = None  # (state, reason)
         self.fatal: str | None = None
+        self.cancelled: str | None = None  # why
         self.stopped_early = True
         self.limit_s = startup_limit_s
         self.deadline = time.monotonic() + startup_limit_s
 
-    def follow(self, lines: queue.SimpleQueue, cancelled: Callable[[], bool]) -> str | None:
-        """Take events until the worker's last word or its end (None), or "cancelled" or "late"."""
+    def follow(self, lines: queue.SimpleQueue, stopped: Callable[[], str | None]) -> None:
+        """Take events until the worker's last word or its end, or until it is to be ended."""
         while self.last_word is None:
-            if cancelled():
-                return "cancelled"
-            if time.monotonic() > self.deadline:
-                return "late"
+            self.cancelled = stopped()
+            if self.cancelled or time.monotonic() > self.deadline:
+                return
             try:
                 line = lines.get(timeout=0.1)
             except queue.Empty:
@@ -94,7 +100,6 @@ class _Follower:
                 break
             self.take(line)
         self.stopped_early = False
-        return None
 
     def take(self, line: bytes) -> None:
         try:
@@ -103,11 +108,11 @@ class _Follower:
         except (ValueError, TypeError, KeyError):
             return
         match kind:
-            case "case":
+            case "case" | "progress":
                 self.limit_s = self.job.cases[event["case"]].time_limit_s
                 self.deadline = time.monotonic() + self.limit_s
-            case "progress":
-                self.culprit = (event["case"], event["provider"])
+                if kind == "progress":
+                    self.culprit = (event["case"], event["provider"])
             case "case_done":
                 self.done.append(event["case"])
             case "fatal":
@@ -118,12 +123,12 @@ class _Follower:
                 self.last_word = ("done", None)
         self.on_event(event)
 
-    def judge(self, stopped: str | None, return_code: int, log) -> WorkerEnd:
+    def judge(self, return_code: int, log) -> WorkerEnd:
         if self.last_word is not None:
             return WorkerEnd(*self.last_word)
-        if stopped == "cancelled":
-            return WorkerEnd("cancelled", "cancelled")
-        if stopped == "late":
+        if self.cancelled:
+            return WorkerEnd("cancelled", self.cancelled)
+        if self.stopped_early:
             reason = f"stopped at the time limit of {self.limit_s:g} s"
         else:
             reason = self.fatal or _death(return_code, log)
@@ -170,21 +175,24 @@ def _end_group(process: subprocess.Popen, patience_s: float) -> int:
 
 
 def _death(return_code: int, log) -> str:
-    if return_code < 0:
-        name = signal.Signals(-return_code).name
-        why = " (usually the system's memory killer, or a person)" if name == "SIGKILL" else ""
-        return f"the worker process was ended by {name}{why}"
+    how = f"the worker process {death(return_code)}"
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - 4096))
     tail = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-    return f"the worker process ended with exit code {return_code}" + (f": {tail[-1][:500]}" if tail else "")
+    return how + (f": {tail[-1][:500]}" if tail and return_code >= 0 else "")
 
 
-def worker_environment(kind: str) -> dict[str, str]:
-    """This process's environment, made fit for a job of a kind."""
+def worker_environment(kind: str, caches: str | None = None) -> dict[str, str]:
+    """This process's environment, made fit for a job of a kind.
+
+    caches: a folder in which compiled code is kept, so that a job whose folder is empty compiles anew; None: the user's.
+    """
     root = str(Path(__file__).resolve().parents[2])
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
+    env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # to ask for a GPU must not open it in a process that others fork from
     env.pop("TRITON_INTERPRET", None)
     if kind == "check":  # Triton reads this when a kernel is decorated, so it has to be there from the start
         env.update(TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="")
+    if caches:
+        env.update(TRITON_CACHE_DIR=f"{caches}/triton", TORCHINDUCTOR_CACHE_DIR=f"{caches}/inductor")
     return env

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flashmask_core.bench.config import DTYPES, PASSES
+from flashmask_core.bench.config import DEFAULT_PASSES, DTYPES, PASSES
 from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
 
 NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines")  # of the query parameters
@@ -20,7 +20,7 @@ class Trial:
     kv_heads: int | None = None
     head_dim: int = 128
     dtype: str = next(iter(DTYPES))
-    passes: tuple[str, ...] = tuple(PASSES)
+    passes: tuple[str, ...] = DEFAULT_PASSES
     engines: tuple[str, ...] = tuple(DEFAULT_PROVIDERS)
 
     def said(self) -> dict[str, str]:

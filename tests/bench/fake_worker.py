@@ -33,7 +33,7 @@ for number, case in enumerate(job["cases"]):
     steps = ["mask"] + ["reference"] * ((number, "reference") not in excluded) + left
     for provider in steps:
         place = max(0, steps.index(provider) - len(steps) + len(left))
-        say(event="progress", case=number, provider=provider, message=f"timing {provider}", fraction=place / len(left))
+        say(event="progress", case=number, provider=provider, message=f"timing {provider}", fraction=(number + place / len(left)) / len(job["cases"]))
         match acts.get(provider):
             case "crash":
                 print("RuntimeError: something broke", file=sys.stderr)
@@ -50,6 +50,11 @@ for number, case in enumerate(job["cases"]):
                     with open(acts["pidfile"], "w") as out:
                         out.write(f"{os.getpid()} {child.pid}")
                 time.sleep(60)
+            case "slow":
+                time.sleep(1.0)
+            case "caches":
+                print(f"caches={os.environ.get('TRITON_CACHE_DIR', 'none')}", file=sys.stderr)
+                sys.exit(3)
             case "garbage":
                 print("W0101 a library prints\n{not json\n[1, 2]\n\"text\"\n{\"no\": \"event\"}", flush=True)
                 sys.stdout.buffer.write(b"\xff\xfe\n")

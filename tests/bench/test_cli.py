@@ -12,6 +12,7 @@ import flashmask_core as fm
 from flashmask_core.bench import cli_bench, recorded
 from flashmask_core.bench.cli import main
 from flashmask_core.bench.config import BenchCase
+from flashmask_core.bench.history import History
 from flashmask_core.bench.recorded import record_results, recorded_results
 from flashmask_core.bench.result import BenchRow, DeviceInfo, dumps, read_rows
 from flashmask_core.bench.runner import BenchRunner
@@ -110,7 +111,7 @@ def test_help_names_the_commands():
 @pytest.fixture
 def stand_in(monkeypatch):
     """Let the bench command run the stand-in worker."""
-    monkeypatch.setattr(cli_bench, "BenchRunner", lambda: BenchRunner(FAKE))
+    monkeypatch.setattr(cli_bench, "BenchRunner", lambda history: BenchRunner(FAKE, history=history))
 
 
 def test_bench_prints_and_writes_rows_and_resumes(stand_in, capsys, tmp_path):
@@ -205,3 +206,20 @@ def test_recorded_says_what_there_is_and_takes_no_out(stand_in, capsys, tmp_path
     assert "--out: goes with a measurement" in capsys.readouterr().err
     assert main(["bench", "causal", "--seqlen", "64", "--out", str(tmp_path / "no" / "rows")]) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_a_sweep_is_one_case_a_value_and_is_kept(stand_in, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
+    sweep = ["bench", "causal & document(500, 524)", "--seqlen", "1024", "--providers", "flashmask", "--json", "--sweep"]
+    assert main([*sweep, "seqlen=1024,512,1000"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["seqlen_q"], row["mask"]) for row in rows[::2]] == [
+        (1024, "causal & document(500, 524)"), (512, "causal & document(250, 262)"),
+        (1000, "causal & document(488, 512)"),
+    ]  # fmt: skip
+    (run,) = History().runs()
+    assert run.rows == 6 and run.state == "done" and "seqlen=1024,512,1000" in run.title
+    assert main([*sweep, "head_dim", "--no-history"]) == 0 and len(History().runs()) == 1
+    assert {json.loads(line)["head_dim"] for line in capsys.readouterr().out.splitlines()} == {32, 64, 128, 256}
+    assert main([*sweep, "head_dim=few"]) == 2 and "wanted numbers such as head_dim=64,128" in capsys.readouterr().err
+    assert main([*sweep, "weight=3"]) == 2 and "wanted one of seqlen, sparsity" in capsys.readouterr().err

@@ -18,6 +18,11 @@ def striped_mask() -> ColumnMask:
     return ColumnMask.from_startend_row_indices(indices, causal=False, seqlen_q=40)
 
 
+def test_blocks_are_part_of_what_is_measured():
+    rows = [BenchRow.of_case(BenchCase("causal", 128, block=block), "flex", "forward") for block in (128, 64)]
+    assert rows[0].key != rows[1].key and rows[0].key[-2:] == rows[1].key[-2:]
+
+
 def through_json(record: dict) -> dict:
     return json.loads(dumps(record))
 
@@ -47,7 +52,7 @@ def test_a_packed_long_mask_stays_small():
     [
         ({"heads": 6, "kv_heads": 4}, ValueError, "kv_heads: wanted a divisor of heads = 6, got 4"),
         ({"dtype": "int8"}, ValueError, "dtype: wanted one of bfloat16, float16, float32, got 'int8'"),
-        ({"passes": ("sideways",)}, ValueError, "passes: wanted some of forward, backward, got sideways"),
+        ({"passes": ("sideways",)}, ValueError, "passes: wanted some of forward, backward, both, got sideways"),
         ({"passes": ()}, ValueError, "passes: .* got none"),
         ({"providers": ()}, ValueError, "providers: wanted at least one"),
         ({"batch": 0}, ValueError, "batch: wanted 1 or more, got 0"),
@@ -98,7 +103,7 @@ def full_row() -> BenchRow:
         case, "flashmask", "backward", backend="triton", computes="mask", median_ms=1.25, lower_quartile_ms=1.2,
         upper_quartile_ms=1.5, repetitions=80, tflops_rho=400.5, tflops_density=390.0, rho=0.25, density=0.5,
         peak_memory_bytes=2**40, mask_bytes=512, mask_build_ms=0.1, vectors_ms=2.0, compile_ms=900.0, check="passed",
-        errors={"dq": Errors(1e-3, 2e-3, 4.0), "dk": Errors(None, 2e-3, 4.0)},
+        errors={"dq": Errors(1e-3, 2e-3, 4.0, (1e-3, None), (0, 1, 17, 5)), "dk": Errors(None, 2e-3, 4.0, (-1.0,))},
         where=DeviceInfo("NVIDIA H200", "9.0", 150_000_000_000, "580.1", "13.0", "2.11.0", "3.6.0", "3.12.3"),
         date_utc="2026-11-29T20:00:00+00:00",
     )  # fmt: skip
@@ -109,6 +114,19 @@ def test_row_round_trip():
     assert BenchRow.from_json(through_json(row.to_json())) == row
     assert row.errors["dq"].passed and not row.errors["dk"].passed
     assert not Errors(2.1e-2, 1e-2, 1.0).passed and Errors(0.0, 0.0, 0.0).passed
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("median_ms", "fast"), ("median_ms", True), ("median_ms", float("nan")), ("seqlen_q", 1.5), ("seqlen_q", "8"),
+        ("seqlen_q", None), ("mask", None), ("mask", 7), ("errors", []), ("errors", {"dq": 3}), ("where", "here"),
+        ("where", {"device": 9}), ("peak_memory_bytes", 1e9), ("status", "fine"), ("tempo", 1),
+    ],
+)  # fmt: skip
+def test_a_field_of_another_type_is_named(name, value):
+    with pytest.raises(ValueError, match="device" if value == {"device": 9} else name):
+        BenchRow.from_json({**through_json(full_row().to_json()), name: value})
 
 
 def test_json_is_strict():

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from flashmask_core.bench.config import BenchCase, BenchJob
+from flashmask_core.bench.history import History
 from flashmask_core.bench.runner import BenchRunner
 
 FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
@@ -171,3 +172,70 @@ def test_a_case_that_never_gets_to_its_providers_fails_and_the_next_goes_on(runn
     view = run(runner, "mask=crash", a_case("flashmask", "flex", passes=("forward",)), a_case())
     assert view.state == "done"
     assert {row.status for row in view.rows} == {"failed"} and len(view.rows) == 4
+
+
+def test_a_job_that_nobody_looks_at_any_more_is_cancelled(tmp_path):
+    runner = BenchRunner(FAKE, history=History(tmp_path / "history.sqlite"), grace_s=0.5)
+    looking = {"first": True, "second": False}
+    job = runner.submit(BenchJob("bench", (a_case("flex"),) * 9, "flex=slow"), lambda: looking["first"])
+    waiting = runner.submit(BenchJob("bench", (a_case(),)), lambda: False)
+    free = runner.submit(BenchJob("bench", (a_case(),)))
+    time.sleep(1.0)
+    assert runner.view(job).state == "running", "somebody looks"
+    assert [runner.view(one).position for one in (waiting, free)] == [None, 1], "a place that nobody waits for is given up"
+    runner.watch(job, lambda: looking["second"])
+    looking.update(first=False, second=True)
+    time.sleep(0.8)
+    assert runner.view(job).state == "running", "another tab looks"
+    looking["second"] = False
+    view = runner.wait(job, 10)
+    assert view.state == "cancelled" and "nobody has looked for 0.5 s" in view.reason
+    assert runner.wait(free, 20).state == "done", "who has no watcher goes on"
+    runner.close()
+
+
+def test_rows_are_in_the_history_as_they_come(tmp_path):
+    history = History(tmp_path / "history.sqlite")
+    runner = BenchRunner(FAKE, history=history)
+    job = runner.submit(BenchJob("bench", (a_case("flashmask"), a_case("flex", time_limit_s=60)), "flex=hang"))
+    until = time.monotonic() + 20
+    while not history.rows(job) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [row.provider for row in history.rows(job)][:1] == ["flashmask"] and history.run(job).state == "running"
+    runner.cancel(job)
+    view = runner.wait(job, 10)
+    assert (view.state, history.run(job).state, history.rows(job)) == ("cancelled", "cancelled", list(view.rows))
+    assert len(view.rows) == 2 and view.unkept is None, "cancelled, and what was done is kept"
+    runner.close()
+
+
+def test_a_history_that_cannot_be_written_stops_no_measurement(tmp_path):
+    (tmp_path / "file").write_text("")
+    runner = BenchRunner(FAKE, history=History(tmp_path / "file" / "history.sqlite"))
+    view = run(runner, "")
+    assert view.state == "done" and len(view.rows) == 2 and "cannot be used" in view.unkept
+    runner.close()
+
+
+def test_the_rest_is_estimated_from_what_is_done(runner):
+    cases = [a_case("flex") for _ in range(4)]
+    job = runner.submit(BenchJob("bench", tuple(cases), "flex=slow"))
+    until, told = time.monotonic() + 20, []
+    while not (view := runner.view(job)).ended and time.monotonic() < until:
+        told.append((view.fraction, view.remaining_s))
+        time.sleep(0.05)
+    assert runner.view(job).remaining_s is None and told[0] == (0.0, None)
+    later = [remaining for fraction, remaining in told if fraction >= 0.5]
+    assert later and 0.2 < later[-1] < 8
+
+
+def test_every_job_compiles_anew_unless_it_is_told_not_to(runner, tmp_path):
+    def caches(**settings):
+        case = a_case("flex")
+        view = runner.wait(runner.submit(BenchJob("bench", (case,), "flex=caches", **settings)), 30)
+        return view.rows[0].reason
+
+    assert "caches=/" in caches() and caches() != caches(), "a folder of its own"
+    folder = caches().split("=")[1]
+    assert not Path(folder).exists(), "and gone with the job"
+    assert "caches=none" in caches(cold=False)

@@ -1,0 +1,84 @@
+"""The history file: rows survive, schemas move on, files that cannot be used are named."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from test_config_result import full_row
+
+from flashmask_core.bench import history as module
+from flashmask_core.bench.history import SCHEMA, History, history_path
+
+
+@pytest.fixture
+def history(tmp_path):
+    return History(tmp_path / "deep" / "history.sqlite")
+
+
+def test_a_run_from_its_first_row_to_its_end(history):
+    assert history.runs() == [] and history.rows("none") == [] and not history.path.exists(), "reading makes no file"
+    first, row = history.begin("first"), full_row()
+    assert history.runs() == [], "nothing to show yet"
+    history.add(first, row)
+    assert [(run.id, run.state, run.rows) for run in history.runs()] == [(first, "running", 1)], "there before the end"
+    history.add(first, row, row)
+    history.end(first, "cancelled", "its page was closed")
+    second = history.begin("second", origin="theirs.json")
+    history.add(second, row)
+    runs = history.runs()
+    assert [run.title for run in runs] == ["second", "first"] and runs[0].origin == "theirs.json"
+    run = history.run(first)
+    assert (run.state, run.reason, run.rows, run.mask) == ("cancelled", "its page was closed", 3, "causal")
+    assert (run.device, run.driver) == ("NVIDIA H200", "580.1") and run.begun_utc and run.ended_utc
+    assert history.rows(first) == [row] * 3 and history.device(first) == row.where
+    history.remove(first)
+    assert history.run(first) is None and history.rows(first) == []
+
+
+def test_an_older_file_is_brought_up_to_date(history, monkeypatch):
+    monkeypatch.setattr(module, "SCHEMA", 1)
+    run = history.begin("of the first version")
+    history.add(run, full_row())
+    monkeypatch.undo()
+    history.add(run, full_row())
+    with sqlite3.connect(history.path) as base:
+        assert base.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+        assert base.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name = 'runs_by_date'").fetchone()
+    assert len(history.rows(run)) == 2
+
+
+def test_a_file_of_a_later_version_or_none_at_all_is_named(tmp_path):
+    later = History(tmp_path / "later.sqlite")
+    later.begin("")
+    with sqlite3.connect(later.path) as base:
+        base.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    with pytest.raises(ValueError, match="later.sqlite has schema .*FLASHMASK_HISTORY"):
+        later.runs()
+    (tmp_path / "text").write_text("this is no database, and long enough to be read as one" * 9)
+    with pytest.raises(ValueError, match="text cannot be used: file is not a database"):
+        History(tmp_path / "text").runs()
+    with pytest.raises(ValueError, match="cannot be used"):
+        History(tmp_path / "text" / "below").begin("")
+
+
+def test_many_writers_lose_nothing(history):
+    def write(name):
+        run = history.begin(name)
+        for _ in range(5):
+            history.add(run, full_row())
+
+    threads = [threading.Thread(target=write, args=(str(number),)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [run.rows for run in history.runs()] == [5] * 6
+
+
+def test_where_it_lies(monkeypatch):
+    monkeypatch.setenv("FLASHMASK_HISTORY", "/some/where.sqlite")
+    assert history_path() == Path("/some/where.sqlite")
+    monkeypatch.delenv("FLASHMASK_HISTORY")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert history_path() == Path("/data/flashmask/history.sqlite")
