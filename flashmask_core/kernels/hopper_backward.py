@@ -10,14 +10,17 @@ P = exp2(scale (S - lse)) and dS = P * (dP - delta), lse in the units of S, a st
 
     S^T = K Q^T - lse  (issued a step ahead)     P^T = exp2(...)      runs under dP^T
     dP^T = V dO^T - delta                        dS^T = P^T * dP^T    runs under dV
-    dV += P^T dO                             dS^T goes to shared memory, where both consumers' halves meet
-    dQ = dS K, dK += dS^T Q, then S^T of step i + 1, under which dQ leaves: through shared memory, by an asynchronous
-    copy that adds it to the float32 accumulator in global memory (each consumer half of the head dim)
+    dV += P^T dO                                 dS^T goes to shared memory, where both consumers' halves meet
+    dQ(i - 1) = dS K, dK += dS^T Q, then S^T of step i + 1, under which dQ leaves: through shared memory, by an
+    asynchronous copy that adds it to the float32 accumulator in global memory (each consumer half of the head dim)
 
-Shared memory is what the kernel is short of: its products read 8 of 10 operands from it. Hence one barrier of the two
-consumers a step (dS is double buffered), the rotated rows of dQ (see `rotate_rows`), and lse and delta as products: split
-into three terms of 16 bits and multiplied by a constant matrix they are subtracted by the tensor cores, for a quarter
-of the reads that a subtraction in registers costs.
+dQ is a step late because it needs the other consumer's dS: so neither waits for the other as long as they are less than
+half a step apart, and one's arithmetic runs under the other's products. Q has a stage more than dO for the same
+reason: the consumer ahead wants the next Q before the one behind has left its last.
+
+Shared memory is what the kernel is short of: its products read 8 of 10 operands from it. Hence the rotated rows of dQ
+(see `rotate_rows`), and lse and delta as products: split into three terms of 16 bits and multiplied by a constant
+matrix they are subtracted by the tensor cores, for a quarter of the reads that a subtraction in registers costs.
 
 With grouped heads the row tiles of all query heads that share the key head are one long list of steps. PARTIAL tiles
 come first for each head; a column tile without any tile tests row tile 0, which hides everything.
@@ -35,10 +38,13 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from .hopper_common import (
     Ring,
+    StepRing,
     aggregate,
+    arrive_named,
     first_tile,
     mask_plane,
     new_ring,
+    new_step_ring,
     next_tile,
     opaque_zero,
     owned_tile,
@@ -52,9 +58,11 @@ from .hopper_mask import zero_hidden
 
 COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
 TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use; the depth of one matrix instruction
-DS_READY: gl.constexpr = gl.constexpr(9)  # named barriers of the two consumers
-DS_FREE: gl.constexpr = gl.constexpr(10)
-STAGING_FREE: gl.constexpr = gl.constexpr(11)
+NOWHERE: gl.constexpr = gl.constexpr(2**30)  # a row behind all: the copy of what has no place writes nothing
+MEET: gl.constexpr = gl.constexpr(4)  # named barriers: both consumers
+Q_FREE: gl.constexpr = gl.constexpr(5)  # 5, 6, 7: stage of the ring, both consumers have left it
+DOUT_FREE: gl.constexpr = gl.constexpr(8)  # 8, 9
+HALF_READY: gl.constexpr = gl.constexpr(10)  # 10 to 13: consumer and parity of the step
 
 
 @aggregate
@@ -73,8 +81,8 @@ class Buffers:
     slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
     tile_ring: Ring
     kv_ring: Ring
-    q_ring: Ring
-    dout_ring: Ring
+    q_ring: StepRing
+    dout_ring: StepRing
 
     @gluon.constexpr_function
     def __init__(self, k, v, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, kv_ring, q_ring, dout_ring):
@@ -109,24 +117,58 @@ def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
 
 
 @gluon.jit
-def _step(i, more, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols, scale_log2, offset,
-          WHO: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
-    """s = S^T(i) [COLS, BLOCK_M] is there; returns S^T(i + 1), without meaning where there is no further step."""
+def _half_is_ready(WHO: gl.constexpr, i):
+    """Consumer WHO tells the other that its half of dS(i) is stored and that it has read dS(i - 1)."""
+    arrive_named(HALF_READY + 2 * WHO + (i & 1))
+
+
+@gluon.jit
+def _wait_for_half(WHO: gl.constexpr, i):
+    sync_named(HALF_READY + 2 * WHO + (i & 1))
+
+
+@gluon.jit
+def _issue_dq(i, k_tile, mem, WHO: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+    """Consumer WHO's half of the head dim of dQ(i) [BLOCK_M, HEAD / 2] = dS K, in flight."""
+    DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
+    zero = gl.zeros([BLOCK_M, HEAD // 2], gl.float32, DQ)
+    k_half = k_tile.slice(WHO * (HEAD // 2), HEAD // 2, dim=1)
+    return warpgroup_mma(mem.ds.index(i & 1).permute((1, 0)), k_half, zero, use_acc=False, is_async=True)
+
+
+@gluon.jit
+def _add_dq(dq, row, mem, dq_desc, WHO: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+    """Send dq [BLOCK_M, HEAD / 2] on its way to rows `row` ... of the sums."""
+    HALF: gl.constexpr = HEAD // 2
+    tma.store_wait(0)
+    mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
+    fence_async_shared()
+    tma_reduce_add(dq_desc, [row, WHO * HALF], mem.dq.index(WHO))
+
+
+@gluon.jit
+def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols, scale_log2,
+          offset, WHO: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
+          HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    """s = S^T(i) [COLS, BLOCK_M] is there. dQ(i - 1) is added to the rows from row_before on.
+
+    Returns the first row of dQ(i), S^T(i + 1) (without meaning where there is no further step), dK and dV.
+    """
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
-    DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
     A: gl.constexpr = gl.DotOperandLayout(0, DK, 2)
-    HALF: gl.constexpr = HEAD // 2
     DEPTH: gl.constexpr = mem.q_ring.depth
     stage = i % DEPTH
+    dout_stage = i % mem.dout_ring.depth
     step = mem.steps.index(stage)
     partial = read_one(step, 0)
+    row = read_one(step, 2)
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
     k_tile = mem.k.index(opaque_zero(i))
     v_tile = mem.v.index(opaque_zero(i))
     mem.dout_ring.wait_full(i)
-    dout = mem.dout.index(stage)
-    dp = warpgroup_mma(sum_delta, mem.delta.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+    dout = mem.dout.index(dout_stage)
+    dp = warpgroup_mma(sum_delta, mem.delta.index(dout_stage).permute((1, 0)), zero, use_acc=False, is_async=True)
     dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), dp, is_async=True)
     p = gl.exp2(s * scale_log2)
     if partial != 0:
@@ -137,31 +179,26 @@ def _step(i, more, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride,
     dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])
     ds = (p * dp).to(mem.q.dtype)
-    ds_shared = mem.ds.index(i % 2)
-    ds_shared.slice(WHO * COLS, COLS).store(ds)
+    _wait_for_half(1 - WHO, i - 1)
+    mem.ds.index(i & 1).slice(WHO * COLS, COLS).store(ds)
     fence_async_shared()
     ds_dk = gl.convert_layout(ds, A)
-    sync_named(DS_READY)
-    k_half = k_tile.slice(WHO * HALF, HALF, dim=1)
     q = mem.q.index(stage)
-    dq_zero = gl.zeros([BLOCK_M, HALF], gl.float32, DQ)
-    dq = warpgroup_mma(ds_shared.permute((1, 0)), k_half, dq_zero, use_acc=False, is_async=True)
+    dq = _issue_dq(i - 1, k_tile, mem, WHO, HEAD, BLOCK_M)
     dk = warpgroup_mma(ds_dk, q, dk, is_async=True)
     dv, p_dv = warpgroup_mma_wait(2, deps=[dv, p_dv])
-    mem.dout_ring.release(i)
+    mem.dout_ring.leave(i)
     mem.q_ring.wait_full(i + 1, pred=more)
     q_next = mem.q.index((i + 1) % DEPTH)
     s = warpgroup_mma(sum_lse, mem.lse.index((i + 1) % DEPTH).permute((1, 0)), zero, use_acc=False, is_async=True)
     s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), s, is_async=True)
     dq = warpgroup_mma_wait(3, deps=[dq])
-    tma.store_wait(0)
-    mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
-    fence_async_shared()
-    tma_reduce_add(dq_desc, [read_one(step, 2), WHO * HALF], mem.dq.index(WHO))
+    _add_dq(dq, row_before, mem, dq_desc, WHO, HEAD, BLOCK_M)
+    _half_is_ready(WHO, i)
     dk, ds_dk = warpgroup_mma_wait(2, deps=[dk, ds_dk])
-    mem.q_ring.release(i)
+    mem.q_ring.leave(i)
     s = warpgroup_mma_wait(0, deps=[s])
-    return s, dk, dv
+    return row, s, dk, dv
 
 
 @gluon.jit
@@ -182,7 +219,7 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         dv = gl.zeros([COLS, HEAD], gl.float32, DK)
         cols = col_tile * (2 * COLS) + WHO * COLS + gl.arange(0, COLS, layout=gl.SliceLayout(1, ST))
         tma.store_wait(0)
-        sync_named(STAGING_FREE)  # both consumers' dK and dV of the tile before have left the shared memory
+        sync_named(MEET)  # both consumers' dK and dV of the tile before have left the shared memory
         mem.kv_ring.wait_full(j)
         mem.q_ring.wait_full(start)
         stage = start % mem.q_ring.depth
@@ -191,14 +228,21 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         k_tile = mem.k.index(0).slice(WHO * COLS, COLS)
         s = warpgroup_mma(k_tile, mem.q.index(stage).permute((1, 0)), s, is_async=True)
         s = warpgroup_mma_wait(0, deps=[s])
+        _half_is_ready(WHO, start - 1)  # the dQ of a step before the first is made of anything and added nowhere
+        row = NOWHERE
         for i in range(0, num_steps):
-            s, dk, dv = _step(
-                start + i, i + 1 < num_steps, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols,
-                scale_log2, offset, WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
+            row, s, dk, dv = _step(
+                start + i, i + 1 < num_steps, row, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch,
+                cols, scale_log2, offset, WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
             )  # fmt: skip
+        last = start + num_steps - 1
+        _wait_for_half(1 - WHO, last)
+        dq = _issue_dq(last, mem.k.index(0), mem, WHO, HEAD, BLOCK_M)
+        dq = warpgroup_mma_wait(0, deps=[dq])
+        _add_dq(dq, row, mem, dq_desc, WHO, HEAD, BLOCK_M)
         mem.kv_ring.release(j)
         tma.store_wait(0)
-        sync_named(DS_FREE)  # the other consumer has read dS for the last time
+        sync_named(MEET)  # the other consumer has read dS for the last time
         if HEAD == 128:
             SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
             dk_shared = mem.dq.index(WHO)._reinterpret(mem.q.dtype, [COLS, HEAD], SHARED)
@@ -313,7 +357,8 @@ def backward_kernel(
     MAX_RUNS: gl.constexpr,
     HEAD: gl.constexpr,
     BLOCK_M: gl.constexpr,
-    STAGES: gl.constexpr,
+    Q_STAGES: gl.constexpr,
+    DOUT_STAGES: gl.constexpr,
     LSE_UNIT: gl.constexpr,
 ):  # fmt: skip
     """A column tile is 2 x COLS keys of one key head."""
@@ -323,15 +368,16 @@ def backward_kernel(
     mem = Buffers(
         gl.allocate_shared_memory(k_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
         gl.allocate_shared_memory(v_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(dout_desc.dtype, [STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, TERMS], TERM_ROWS),
-        gl.allocate_shared_memory(q_desc.dtype, [STAGES, BLOCK_M, TERMS], TERM_ROWS),
+        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
+        gl.allocate_shared_memory(q_desc.dtype, [DOUT_STAGES, BLOCK_M, TERMS], TERM_ROWS),
         gl.allocate_shared_memory(q_desc.dtype, [2, 2 * COLS, BLOCK_M], SHARED),
         gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, HEAD // 2], dq_desc.layout),
-        gl.allocate_shared_memory(gl.int32, [STAGES, 8], PLAIN),
+        gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
         gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
-        new_ring(2, 2), new_ring(1, 2), new_ring(STAGES, 2), new_ring(STAGES, 2),
+        new_ring(2, 2), new_ring(1, 2), new_step_ring(Q_STAGES, Q_FREE, 2),
+        new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
     )  # fmt: skip
     fence_async_shared()
     gl.warp_specialize(

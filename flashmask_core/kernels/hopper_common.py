@@ -7,7 +7,8 @@ Gluon is Triton's language with explicit layouts, shared memory and warp roles. 
 * a *ring* is a few stages of shared memory with a `full` and an `empty` mbarrier each: the producer waits until stage
   i % depth is empty, starts the copy and lets it arrive at `full`; a consumer waits for `full`, reads, arrives at
   `empty`. The number of times round, (i // depth) & 1, is the phase;
-* a *named barrier* (bar.sync / bar.arrive of PTX) is a hardware meeting point of a given number of threads.
+* a *named barrier* (bar.sync / bar.arrive of PTX) is a hardware meeting point of a given number of threads, one of 16;
+  Triton itself takes the first ones, up to the number of warp roles.
 """
 
 from triton._C.libtriton import ir
@@ -29,18 +30,18 @@ def tma_reduce_add(desc, coord, src, _semantic=None):
 
 
 @gluon.jit
-def sync_named(ID: gl.constexpr):
-    """Meet the 256 threads of both consumers at named barrier ID."""
+def sync_named(barrier, THREADS: gl.constexpr = 256):
+    """Wait at a named barrier until THREADS threads (two consumers, if not said otherwise) have come or arrived."""
     gl.inline_asm_elementwise(
-        f"bar.sync {ID}, 256; mov.b32 $0, $1;", "=r,r", [gl.program_id(0)], dtype=gl.int32, is_pure=False, pack=1
+        f"bar.sync $1, {THREADS}; mov.b32 $0, $1;", "=r,r", [barrier], dtype=gl.int32, is_pure=False, pack=1
     )
 
 
 @gluon.jit
-def arrive_named(ID: gl.constexpr):
-    """Count towards named barrier ID without waiting for it."""
+def arrive_named(barrier, THREADS: gl.constexpr = 256):
+    """Count towards a named barrier without waiting for it."""
     gl.inline_asm_elementwise(
-        f"bar.arrive {ID}, 256; mov.b32 $0, $1;", "=r,r", [gl.program_id(0)], dtype=gl.int32, is_pure=False, pack=1
+        f"bar.arrive $1, {THREADS}; mov.b32 $0, $1;", "=r,r", [barrier], dtype=gl.int32, is_pure=False, pack=1
     )
 
 
@@ -80,6 +81,49 @@ def new_ring(depth: gl.constexpr, consumers: gl.constexpr):
         mbarrier.init(full.index(i), count=1)
         mbarrier.init(empty.index(i), count=consumers)
     return Ring(full, empty, depth)
+
+
+@aggregate
+class StepRing:
+    """A ring whose stages are left through named barriers: `first` for stage 0, the next ones for the stages behind it.
+
+    An arrival at an mbarrier makes the warps of a consumer meet first; at a named barrier each warp arrives for itself.
+    `threads` counts the consumers' and the producer's.
+    """
+
+    full: gl.shared_memory_descriptor
+    first: gl.constexpr
+    threads: gl.constexpr
+    depth: gl.constexpr
+
+    @gluon.constexpr_function
+    def __init__(self, full, first, threads, depth):
+        self.full = full
+        self.first = gl.constexpr(first)
+        self.threads = gl.constexpr(threads)
+        self.depth = gl.constexpr(depth)
+
+    @gluon.jit
+    def wait_full(self, i, pred=True):
+        mbarrier.wait(self.full.index(i % self.depth), (i // self.depth) & 1, pred=pred)
+
+    @gluon.jit
+    def wait_empty(self, i):
+        if i >= self.depth:  # nobody was in a stage before the first step
+            sync_named(self.first + i % self.depth, self.threads)
+
+    @gluon.jit
+    def leave(self, i):
+        arrive_named(self.first + i % self.depth, self.threads)
+
+
+@gluon.jit
+def new_step_ring(depth: gl.constexpr, first: gl.constexpr, consumers: gl.constexpr):
+    """A step ring of `consumers` warp groups and a producer of one warp."""
+    full = gl.allocate_shared_memory(gl.int64, [depth, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(depth):
+        mbarrier.init(full.index(i), count=1)
+    return StepRing(full, first, 128 * consumers + 32, depth)
 
 
 @gluon.jit

@@ -46,6 +46,7 @@ _FORWARD = {
     256: ForwardConfig(2, 64, 1, 2, False),  # 192 KB; a second Q does not fit
 }
 _BACKWARD_ROWS = {64: 128, 128: 64}
+_BACKWARD_Q_STAGES = {64: 2, 128: 3}  # as many as fit the shared memory
 _ROWS = 64  # rows a program of the kernels before and after takes
 # Made once: a layout costs as much host time as a launch argument should.
 _TILE = gl.NVMMASharedLayout(128, 16, 4)
@@ -120,7 +121,7 @@ def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: 
         # Beside Q and dO the float32 sums of dQ want to stay in the L2 cache, and half of it is better than all.
         heads_per_section=launch.heads_per_section(batch, kv_heads, 1, 4 * seqlen_q * heads // kv_heads, q),
         **_mask_args(packed, tiles, causal, bounds),
-        HEAD=head, BLOCK_M=block_m, STAGES=2, LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
+        HEAD=head, BLOCK_M=block_m, Q_STAGES=_BACKWARD_Q_STAGES[head], DOUT_STAGES=2, LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
     )  # fmt: skip
     num_tiles = launch.cdiv(seqlen_q, _ROWS)
     convert_dq_kernel[(batch * heads * num_tiles,)](

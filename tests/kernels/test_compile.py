@@ -44,7 +44,7 @@ GLUON_SPILL_BYTES = {
     ("forward_kernel", 64): 128,  # 4 vectors with 3.6; nothing otherwise
     ("forward_kernel", 128): 0,
     ("forward_kernel", 256): 0,
-    ("backward_kernel", 64): 320,
+    ("backward_kernel", 64): 640,
     ("backward_kernel", 128): 384,
     ("row_terms_kernel", 64): 0,
     ("row_terms_kernel", 128): 0,
