@@ -31,6 +31,7 @@ def chosen() -> None:
 
 @st.fragment
 def lesson() -> None:
+    board.hear()
     number = state.current().lesson.step
     st.session_state.lesson_step = number
     st.pills(

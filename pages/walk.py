@@ -19,6 +19,7 @@ st.html(f'<p class="fm-sub">{small.note}</p>')
 
 @st.fragment
 def loop() -> None:
+    viewer.hear()
     viewer.loop(small, state.current().walk)
     state.publish()
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import canvas, state
+from . import canvas, presses, state
 from .build import Built, fitted_of
 
 _KEY = "canvas"
 
 
 def begin() -> None:
-    """Take selection and view of the moment into the canvas's data; call it on every full run of a page.
+    """Hear what the canvas has to tell, and take selection and view of the moment into the canvas's data; call it on every full run of a page.
 
     Between full runs the canvas moves on by itself, and its data, megabytes for a million tokens, stays as it is.
     """
+    presses.hear(_KEY, **_LISTENERS)
     screen = state.current()
     st.session_state.canvas_start = {
         "opened": st.session_state.opened,
+        "heard": presses.heard(_KEY),
         "at": screen.at,
         "view": screen.view,
         "drawn": is_drawn(),
@@ -37,10 +39,11 @@ def picture(built: Built) -> None:
         selection=spot(built, start["at"]),
         view=start["view"],
         opened=start["opened"],
+        heard=start["heard"],
         drawn=start["drawn"],
         broken=fitted_of(built).columns if built.way else (),
     )
-    canvas.draw(data, key=_KEY, on_select=_select, on_look=_look, on_drawn=_drawn)
+    canvas.draw(data, key=_KEY, **_LISTENERS)
 
 
 def is_drawn() -> bool:
@@ -48,7 +51,7 @@ def is_drawn() -> bool:
     return st.session_state.get("canvas_drawn", False)
 
 
-def _drawn() -> None:
+def _drawn(_) -> None:
     st.session_state.canvas_drawn = True
 
 
@@ -65,20 +68,16 @@ def spot(built: Built, at: tuple[int, int] | None) -> tuple[int, int]:
     return min(built.seqlen_q - 1, max(0, first + int(0.8 * (last - first)))), column
 
 
-def _told(name: str):
-    told = st.session_state[_KEY].get(name)
-    return told.get("value") if isinstance(told, dict) else None
-
-
-def _select() -> None:
+def _select(at) -> None:
     """What the browser sends is checked as a link is."""
-    at = _told("selection")
     if at is None:
         state.looked(at=None)
-    elif isinstance(at, (list, tuple)) and len(at) == 2 and state.current().holds((int(at[0]), int(at[1]))):
-        state.looked(at=(int(at[0]), int(at[1])))
+    elif isinstance(at, list) and len(at) == 2 and {type(at[0]), type(at[1])} == {int} and state.current().holds((at[0], at[1])):
+        state.looked(at=(at[0], at[1]))
 
 
-def _look() -> None:
-    view = _told("view")
+def _look(view) -> None:
     state.looked(view=None if view is None else state.current().nearest_view(view))
+
+
+_LISTENERS = {"selection": _select, "view": _look, "drawn": _drawn}

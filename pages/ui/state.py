@@ -13,12 +13,14 @@ from time import monotonic
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from . import shelf
 from .link import PLACE, Screen, parse_tile
 
 _MOST_STEPS = 50  # that can be undone
 _LATE_S = 3.0  # a click may still carry the link that was on the page before the last change
+_MOST_LINKS = 16  # that are remembered as written by us
 
 
 def open_screen(page: str) -> Screen:
@@ -30,7 +32,7 @@ def open_screen(page: str) -> Screen:
         screen, problems = Screen.from_query(query)
         screen, missing = shelf.opened(screen)
         session.screen, session.link_problems = screen, problems + missing
-        session.published = [(query, monotonic())]
+        session.published, session.sent = [*session.get("published", ()), (query, monotonic())][-_MOST_LINKS:], query
         _reopen()
     _seed_widgets(session.screen)
     return session.screen
@@ -49,14 +51,21 @@ def current() -> Screen:
 
 
 def _is_ours(query: dict[str, str], switched: bool) -> bool:
-    """True if the address says nothing that we did not write. A link between pages leaves the place out."""
-    published = st.session_state.published
+    """True if the address says nothing that we did not write.
+
+    A request carries the address that the browser had when it was made, which may be one from before our last words;
+    the browser itself writes places into it, and a link between pages leaves them out.
+    """
+    published, context = st.session_state.published, get_script_run_ctx()
     if query == published[-1][0]:
         return True
-    if not switched:
+    if context and context.is_history_navigation:
         return False
-    known = [published[-1][0]] + [link for link, _ in published[:-1] if monotonic() - published[-1][1] < _LATE_S]
-    return any(query == {name: v for name, v in link.items() if name not in PLACE} for link in known)
+    if switched:
+        bare, known = query, published[-2:] if monotonic() - published[-1][1] < _LATE_S else published[-1:]
+    else:
+        bare, known = {name: v for name, v in query.items() if name not in PLACE}, published
+    return any(bare == {name: v for name, v in link.items() if name not in PLACE} for link, _ in known)
 
 
 def _reopen() -> None:
@@ -105,7 +114,8 @@ def _remember(screen: Screen) -> None:
 def looked(**place) -> None:
     """The canvas says where it looks; it has written that into the address itself."""
     change(**place)
-    _note_published(_query())
+    st.session_state.sent = _query()
+    _note_published(st.session_state.sent)
 
 
 def go(page: str, **values) -> None:
@@ -125,12 +135,17 @@ def select(spot: tuple[int, int] | None) -> None:
 
 
 def publish() -> None:
-    """Write the screen into the address, if it says something new."""
+    """Write the screen into the address, if it says something new.
+
+    Also where the request for this run said the same, if we have written something else since: that may have reached
+    the browser only after it made the request.
+    """
     shelf.keep_long_text(st.session_state.screen)
     query = _query()
     _note_published(query)
-    if st.query_params.to_dict() != query:
+    if query != st.query_params.to_dict() or query != st.session_state.sent:
         st.query_params.from_dict(query)
+        st.session_state.sent = query
 
 
 def _query() -> dict[str, str]:
@@ -140,7 +155,8 @@ def _query() -> dict[str, str]:
 
 def _note_published(query: dict[str, str]) -> None:
     if query != st.session_state.published[-1][0]:
-        st.session_state.published = [*st.session_state.published[-1:], (query, monotonic())]
+        links = st.session_state.published
+        st.session_state.published = [*links[1 - _MOST_LINKS :], (query, monotonic())]
 
 
 def can_undo() -> bool:

@@ -31,14 +31,16 @@ class Screen:
 
     def go(self, **query):
         """Move to another screen of the Compose page without loading it again, as the Back button does."""
-        self.page.wait_for_timeout(150)  # a click just before is still on its way to the server
         self.settled()
         self.page.evaluate(
             "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }",
             urlencode(query),
         )
-        n = query["n"]
-        shown = f"{n}x{query.get('nk', n)}::{crc32(query['mask'].encode()):08x}"
+        return self.shows(query["mask"], query["n"], query.get("nk"))
+
+    def shows(self, mask: str, n: int, nk: int | None = None):
+        """Wait until the canvas shows this mask."""
+        shown = f"{n}x{nk or n}::{crc32(mask.encode()):08x}"
         self.page.wait_for_function(f"(id) => {_ROOT}?.dataset.ready === id", arg=shown, timeout=30_000)
         self.settled()
         return self

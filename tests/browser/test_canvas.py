@@ -144,22 +144,19 @@ def test_the_same_cell_can_be_chosen_again_after_the_length_changed(shared):
     def choose():
         tab.page.mouse.click(box["x"] + 0.16 * box["width"], box["y"] + 0.32 * box["height"])
         tab.page.wait_for_url("**at=*")
-        tab.page.wait_for_timeout(400)
-        tab.settled()
         return tab.told("selected")
 
-    def enter(label, text):
+    def enter(label, text, *shown):
         field = tab.page.get_by_label(label, exact=True)
         field.fill(text)
         field.press("Enter")
-        tab.page.wait_for_timeout(400)
-        tab.settled()
+        tab.shows(*shown)
 
     spot = choose()
-    enter("Tokens N", "8")
-    enter("Tokens N", "64")
+    enter("Tokens N", "8", "causal", 8)
+    enter("Tokens N", "64", "causal", 64)
     assert choose() == spot
-    enter("Mask", "causal & (q - k < 30)")
+    enter("Mask", "causal & (q - k < 30)", "causal & (q - k < 30)", 64)
     assert tab.told("selected") == spot and "at=" in tab.page.url
 
 

@@ -139,8 +139,6 @@ def test_presses_faster_than_the_server_all_count_and_a_tile_can_be_asked_for_ag
 
     def owner(line):
         it.page.wait_for_selector(f".fm-walk[data-owner='{line}']", timeout=15_000)
-        it.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
-        it.page.wait_for_timeout(400)  # a press while the answer to the last one ends can still be lost
 
     it.root.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp"):
@@ -153,10 +151,29 @@ def test_presses_faster_than_the_server_all_count_and_a_tile_can_be_asked_for_ag
     owner(5)
     it.press("below")  # the tile that the forward was asked for
     owner(6)
+    it.page.wait_for_url("**line=6*")
     it.page.go_back()
     owner(5)
     it.press("below")
     owner(6)
+
+
+def test_no_press_is_lost_whenever_it_comes(walk):
+    """Presses and changes of the pass at any moment after an answer, while it is on its way and long after."""
+    it, dice = walk().open(mask="causal", n=64, line=4), np.random.default_rng(6)
+    line, passes = 4, ("Backward: dQ", "Forward")
+    for turn in range(40):
+        it.page.wait_for_timeout(int(dice.integers(0, 600)) if turn % 2 else 0)
+        if turn % 4 == 3:  # begins anew in the middle
+            name, line = passes[turn // 4 % 2], 4
+            it.page.get_by_role("radio", name=name).click()
+            expect(it.root.locator(".code")).to_contain_text("dq ←" if name.startswith("Back") else "acc ←")
+        else:
+            down = line < 2 or (line < 6 and dice.integers(2))
+            line += 1 if down else -1
+            it.press("below" if down else "above")
+        it.page.wait_for_selector(f".fm-walk[data-owner='{line}']", timeout=10_000)
+    it.page.wait_for_function(f"(new URL(location.href).searchParams.get('line') ?? '4') === '{line}'")
 
 
 def test_sentences_say_what_is_computed_in_this_step_alone(walk):

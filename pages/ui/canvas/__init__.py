@@ -15,6 +15,7 @@ import streamlit as st
 
 from flashmask_core.masks.column_mask import PACKINGS, ColumnMask
 
+from .. import presses
 from ..theme import sheet
 from ..words import bytes_text
 
@@ -65,6 +66,7 @@ def payload(
     selection: tuple[int, int],
     view: tuple[float, float, float, float] | None = None,
     opened: int = 0,
+    heard: int = 0,
     drawn: bool = False,
     broken: np.ndarray | tuple = (),
 ) -> bytes:
@@ -72,7 +74,8 @@ def payload(
 
     A vector comes as its corners where they are few, else as it is: at most 4 bytes a column and vector, 1, 2 or 4
     vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
-    before; until then it has its own. `broken`: the columns, rising, in which this mask stands for one that does not
+    before, and the selection with another mask too, unless it has made a choice behind press number `heard`; until then
+    it has its own. `broken`: the columns, rising, in which this mask stands for one that does not
     fit; they are marked.
     """
     names = PACKINGS[mask.causal, mask.bounds]
@@ -93,6 +96,7 @@ def payload(
         "selection": selection,
         "view": view,
         "opened": opened,
+        "heard": heard,
         "drawn": drawn,
         "broken": ranges_of(np.asarray(broken, np.int64)),
         "matrix": f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''} · {bytes_text(sq * sk)} as bool",
@@ -127,13 +131,11 @@ def corners_of(vector: np.ndarray) -> np.ndarray | None:
     return np.stack([columns, vector[columns]]).astype("<i4")
 
 
-def draw(data: bytes, *, key: str, on_select, on_look, on_drawn) -> None:
+def draw(data: bytes, *, key: str, **listeners) -> None:
     """Show the canvas.
 
-    A click puts {"value": [query, key] or None, "told": ms} into the component's state as "selection" and runs
-    `on_select` before the rerun; a view that has come to rest is put there as "view" in the same way, four numbers or
-    None, and runs `on_look`; the first picture on the screen runs `on_drawn`, unless the payload says that it is known.
+    `listeners`, as in `presses.draw`: "selection" gets [query, key] or None from a click, "view" four numbers or None
+    when the view has come to rest, "drawn" True with the first picture on the screen, unless the payload says that it
+    is known.
     """
-    _component()(
-        data=data, key=key, on_selection_change=on_select, on_view_change=on_look, on_drawn_change=on_drawn
-    )
+    presses.draw(_component(), key=key, data=data, **listeners)

@@ -15,7 +15,7 @@ class Explorer {
       over: element.querySelector(".over"),
       kept: document.createElement("canvas"),
     }));
-    Object.assign(this, { selected: null, hovered: null, cost: 0, moving: false, dirty: 0, telling: {} });
+    Object.assign(this, { selected: null, chosen: 0, hovered: null, cost: 0, moving: false, dirty: 0, telling: {} });
     this.strip = new Strip(root.querySelector(".strip"), (k) => this.select(this.inColumn(k)));
     this.minimap = new Minimap(root.querySelector(".minimap"), this);
     this.tiles = new TileViews(root, this);
@@ -56,8 +56,11 @@ class Explorer {
         this.mask.head = head;
         this.mask.setTiles(head.block_m, head.block_n, head.rule);
       }
-      if (fresh || opened) {
+      const { sq, sk } = this.mask,
+        own = this.chosen > head.heard && !opened && (!this.selected || (this.selected.q < sq && this.selected.k < sk));
+      if ((fresh && !own) || opened) {
         const [q, k] = head.selection;
+        this.chosen = 0;
         this.selected = { q, k };
         this.hovered = null;
       }
@@ -187,14 +190,17 @@ class Explorer {
     this.hovered = null;
     this.root.querySelector(".readout").ariaLive = "polite"; // only a choice is read out
     writeAddress("at", spot && `${spot.q},${spot.k}`);
+    this.chosen = Infinity; // until the server has heard of it, what it says of the selection is older
     this.tell("selection", spot && [spot.q, spot.k]);
     this.request(1);
   }
 
-  // With the time beside it: a value equal to the last one sent would be dropped, though much may have changed between.
   tell(name, value) {
     clearTimeout(this.telling[name]);
-    this.telling[name] = setTimeout(() => this.report(name, { value, told: Date.now() }), TELL_MS[name]);
+    this.telling[name] = setTimeout(() => {
+      const number = this.report(name, value);
+      if (name === "selection") this.chosen = number;
+    }, TELL_MS[name]);
   }
 
   // The cell of a column in the row of the selection.
@@ -309,6 +315,6 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-export default function ({ data, parentElement, setStateValue }) {
-  return mount(parentElement, ".fm-canvas", Explorer, (explorer) => explorer.update(data, setStateValue));
+export default function (given) {
+  return mount(given, ".fm-canvas", Explorer, (explorer, tell) => explorer.update(given.data, tell));
 }

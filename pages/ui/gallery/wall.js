@@ -137,6 +137,6 @@ function made(tag, className, text = "") {
   return element;
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  return mount(parentElement, ".fm-wall", Wall, (wall) => wall.update(data, setTriggerValue));
+export default function (given) {
+  return mount(given, ".fm-wall", Wall, (wall, tell) => wall.update(given.data, tell));
 }

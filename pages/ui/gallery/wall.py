@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from .. import canvas
+from .. import canvas, presses
 from ..theme import variables
 from .cards import Card, wall_data
 
@@ -27,5 +27,9 @@ def _component():
 
 def wall(cards: tuple[Card, ...], rule: str, *, key: str) -> Card | None:
     """Draw the cards; the one that was just clicked, else None."""
-    chosen = _component()(data=wall_data(cards, rule), key=key, on_chosen_change=lambda: None).chosen
+    session, name = st.session_state, f"chosen_of_{key}"
+    listen = {"chosen": lambda number: session.update({name: number})}
+    presses.hear(key, **listen)
+    presses.draw(_component(), key=key, data=wall_data(cards, rule), **listen)
+    chosen = session.pop(name, None)
     return cards[chosen] if type(chosen) is int and 0 <= chosen < len(cards) else None

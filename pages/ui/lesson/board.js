@@ -18,8 +18,8 @@ class Board {
     clearTimeout(this.keeping);
   }
 
-  update(data, trigger) {
-    this.trigger = trigger;
+  update(data, tell) {
+    this.tell = tell;
     const fresh = data.id !== this.id;
     const typed = fresh ? remembered(data) : null;
     if (fresh || data.reveals !== this.reveals) this.answer = typed ?? [...data.answer];
@@ -44,7 +44,7 @@ class Board {
     this.paint();
     remember(this.id, this.answer);
     clearTimeout(this.keeping);
-    this.keeping = setTimeout(() => this.trigger("answer", this.told()), KEEP_MS);
+    this.keeping = setTimeout(() => this.tell("answer", this.told()), KEEP_MS);
   }
 
   told() {
@@ -53,7 +53,7 @@ class Board {
 
   ask(what) {
     clearTimeout(this.keeping);
-    this.trigger(what, this.told());
+    this.tell(what, this.told());
   }
 
   paint() {
@@ -91,6 +91,6 @@ function toTheTop() {
   document.querySelector(".fm-lesson h2")?.focus({ preventScroll: true });
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  return mount(parentElement, ".fm-board", Board, (board) => board.update(data, setTriggerValue));
+export default function (given) {
+  return mount(given, ".fm-board", Board, (board, tell) => board.update(given.data, tell));
 }

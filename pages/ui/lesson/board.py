@@ -8,10 +8,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from .. import canvas, state
+from .. import canvas, presses, state
 from ..theme import sheet
 from .answers import Verdict
-from .steps import STEPS, practice
+from .place import PRACTICE
+from .steps import STEPS, TASKS, practice
 
 _KEY = "board"
 
@@ -38,12 +39,20 @@ def progress(number: int, goal: str = "") -> Progress:
     name = _name(number, goal)
     if name not in done:
         exercise = STEPS[number - 1].exercise if number <= len(STEPS) else practice(goal)
-        done[name] = Progress(exercise, exercise.start(), solved=number in state.current().lesson.done)
+        done[name] = Progress(exercise, exercise.start(), solved=_number(name) in state.current().lesson.done)
     return done[name]
 
 
 def _name(number: int, goal: str) -> str:
     return f"{number}: {goal}" if number > len(STEPS) else str(number)
+
+
+def _number(name: str) -> int:
+    """What `LessonPlace.done` calls an exercise; 0 for the practice of a text of one's own."""
+    number, _, goal = name.partition(": ")
+    if not goal:
+        return int(number)
+    return PRACTICE + 1 + list(TASKS).index(goal) if goal in TASKS else 0
 
 
 _SCRIPTS = ("pictures", "exercises", "board")
@@ -73,12 +82,16 @@ def board(number: int, goal: str = "") -> None:
         "checks": now.checks,
         "reveals": now.reveals,
     }
-    _component()(data=data, key=_KEY, on_answer_change=_keep, on_check_change=_check, on_reveal_change=_reveal)
+    presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
 
 
-def _told(name: str) -> Progress | None:
+def hear() -> None:
+    """Call it before anything is drawn."""
+    presses.hear(_KEY, **_LISTENERS)
+
+
+def _told(told) -> Progress | None:
     """The exercise that the browser speaks of, with the answer it sends; None if it is none that is open here."""
-    told = st.session_state[_KEY].get(name)
     if not isinstance(told, dict) or not isinstance(told.get("id"), str):
         return None
     now, answer = st.session_state.get("lesson_done", {}).get(told["id"]), told.get("answer")
@@ -88,12 +101,8 @@ def _told(name: str) -> Progress | None:
     return now
 
 
-def _keep() -> None:
-    _told("answer")
-
-
-def _check() -> None:
-    now = _told("check")
+def _check(told) -> None:
+    now = _told(told)
     if now:
         now.verdict = now.exercise.check(now.answer)
         now.checks += 1
@@ -103,16 +112,19 @@ def _check() -> None:
 
 
 def _note_solved() -> None:
-    """The link carries the steps that are solved, so that they still are when the page is loaded again."""
-    here = {int(name) for name, one in st.session_state.lesson_done.items() if one.solved and name.isdigit()}
+    """The link carries what is solved, so that it still is when the page is loaded again."""
+    here = {_number(name) for name, one in st.session_state.lesson_done.items() if one.solved}
     lesson = state.current().lesson
-    state.change(lesson=replace(lesson, done=tuple(sorted(here | set(lesson.done)))))
+    state.change(lesson=replace(lesson, done=tuple(sorted((here | set(lesson.done)) - {0}))))
 
 
-def _reveal() -> None:
-    now = _told("reveal")
+def _reveal(told) -> None:
+    now = _told(told)
     if now:
         now.answer = now.exercise.solution()
         now.verdict = Verdict(True, "This is the answer. Change it and put it back to see what each part does.")
         now.solved, now.checks, now.reveals = True, now.checks + 1, now.reveals + 1
         _note_solved()
+
+
+_LISTENERS = {"answer": _told, "check": _check, "reveal": _reveal}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .steps import TASKS
+
 NAMES = ("lesson", "goal", "done")  # of the query parameters
 PRACTICE = 11  # the number of the practice behind the last step
 MAX_GOAL = 400  # characters of a mask text that is practised
@@ -12,7 +14,8 @@ MAX_GOAL = 400  # characters of a mask text that is practised
 
 @dataclass(frozen=True)
 class LessonPlace:
-    """step: 1 … PRACTICE; goal: the mask text that is practised, "" for the first task; done: the solved steps."""
+    """step: 1 … PRACTICE; goal: the mask text that is practised, "" for the first task; done: the solved
+    steps, and PRACTICE + n for the n-th task of the practice."""
 
     step: int = 1
     goal: str = ""
@@ -43,7 +46,7 @@ class LessonPlace:
         if "done" in query:
             plain = re.fullmatch("[0-9]{1,2}(,[0-9]{1,2}){0,20}", query["done"])
             done = {int(number) for number in query["done"].split(",")} if plain else {0}
-            if done <= set(range(1, PRACTICE)):
+            if done <= {*range(1, PRACTICE), *range(PRACTICE + 1, PRACTICE + 1 + len(TASKS))}:
                 values["done"] = tuple(sorted(done))
             else:
                 damaged("done", "no list of steps such as 1,2,3")

@@ -13,7 +13,7 @@ import streamlit as st
 
 from flashmask_core.masks.compare import Difference
 
-from .. import canvas, state, theme, thumbnail
+from .. import canvas, presses, state, theme, thumbnail
 from .sides import Side, layer_count, layers_of
 
 _KEY = "versus"
@@ -42,7 +42,7 @@ def panes(first: Side, second: Side, found: Difference) -> None:
     data = _payload(
         first, second, found, (screen.block_m, screen.block_n), screen.rule, screen.at, st.session_state.opened
     )
-    _component()(data=data, key=_KEY, on_selection_change=_select)
+    presses.draw(_component(), key=_KEY, data=data, selection=_select)
 
 
 def _payload(first: Side, second: Side, found: Difference, block, rule: str, at, opened: int) -> bytes:
@@ -78,9 +78,8 @@ def _plain(first: Side, second: Side, found: Difference) -> None:
         column.html(thumbnail.figure(source, "", above=escape(words[:120])))
 
 
-def _select() -> None:
-    at = st.session_state[_KEY].get("selection")
+def _select(at) -> None:
     if at is None:
         state.looked(at=None)
-    elif isinstance(at, (list, tuple)) and len(at) == 2 and state.current().holds((int(at[0]), int(at[1]))):
-        state.looked(at=(int(at[0]), int(at[1])))
+    elif isinstance(at, list) and len(at) == 2 and {type(at[0]), type(at[1])} == {int} and state.current().holds((at[0], at[1])):
+        state.looked(at=(at[0], at[1]))

@@ -27,8 +27,8 @@ class Comparison {
     clearTimeout(this.telling);
   }
 
-  update(bytes, report) {
-    this.report = report;
+  update(bytes, tell) {
+    this.tell = tell;
     const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true),
       head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
     if (head.id !== this.root.dataset.mask) this.read(head, bytes, 4 + length);
@@ -124,7 +124,7 @@ class Comparison {
     this.root.querySelector(".readout").ariaLive = "polite";
     writeAddress("at", spot && `${spot.q},${spot.k}`);
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.report("selection", spot && [spot.q, spot.k]), TELL_CHOICE_MS);
+    this.telling = setTimeout(() => this.tell("selection", spot && [spot.q, spot.k]), TELL_CHOICE_MS);
     this.request(false);
   }
 
@@ -225,6 +225,6 @@ function paintDifference(image, { first, extra, missing, width = first.width, he
     }
 }
 
-export default function ({ data, parentElement, setStateValue }) {
-  return mount(parentElement, ".fm-versus", Comparison, (comparison) => comparison.update(data, setStateValue));
+export default function (given) {
+  return mount(given, ".fm-versus", Comparison, (comparison, tell) => comparison.update(given.data, tell));
 }

@@ -300,6 +300,6 @@ class Walker {
   }
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  return mount(parentElement, ".fm-walk", Walker, (walker) => walker.update(data, setTriggerValue));
+export default function (given) {
+  return mount(given, ".fm-walk", Walker, (walker, tell) => walker.update(given.data, tell));
 }

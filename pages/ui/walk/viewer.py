@@ -11,7 +11,7 @@ import streamlit as st
 
 import flashmask_core as fm
 
-from .. import canvas, state
+from .. import canvas, presses, state
 from ..theme import sheet
 from .controls import Small
 from .place import WalkPlace
@@ -46,7 +46,12 @@ def loop(small: Small, walk: WalkPlace) -> None:
     ).hexdigest()[:16]
     data = _story(identity, mask, block_m, block_n, walk.pass_, line)
     data = {**data, "id": identity, "title": small.title, "step": walk.step, "opened": st.session_state.opened}
-    _component()(data=data, key=_KEY, on_step_change=_stepped, on_line_change=_other_line)
+    presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
+
+
+def hear() -> None:
+    """Call it before anything is drawn."""
+    presses.hear(_KEY, **_LISTENERS)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -54,14 +59,15 @@ def _story(identity: str, _mask: "fm.ColumnMask", block_m: int, block_n: int, pa
     return story(_mask, block_m, block_n, pass_, line)
 
 
-def _stepped() -> None:
+def _stepped(step) -> None:
     """The browser has gone to a step and has written that into the address itself."""
-    step = st.session_state[_KEY].get("step")
-    if isinstance(step, int) and 0 <= step < 10**5:
+    if type(step) is int and 0 <= step < 10**5:
         state.looked(walk=replace(state.current().walk, step=step))
 
 
-def _other_line() -> None:
-    line = st.session_state[_KEY].get("line")
-    if isinstance(line, int) and 0 <= line < 10**3:
+def _other_line(line) -> None:
+    if type(line) is int and 0 <= line < 10**3:
         state.change(walk=replace(state.current().walk, line=line, step=None))
+
+
+_LISTENERS = {"step": _stepped, "line": _other_line}
