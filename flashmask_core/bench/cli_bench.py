@@ -10,13 +10,12 @@ from ..data import PAPER_MASKS, paper_mask_text
 from .config import DEFAULT_PASSES, DTYPES, PASSES, BenchCase, BenchJob
 from .history import History
 from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_provider_names
+from .reproduce import DENSE_MASK, ENGINES, blocks_of
 from .recorded import RECORDED_PATH, record_results, recorded_results
 from .result import BenchRow, dumps, read_rows
 from .runner import BenchRunner, JobView
 from .sweep import AXES, sweep_cases
 from .table import LEGEND, duration_text, header, row_line, where_line
-
-DENSE_MASK = "causal_document"  # of the paper's masks the one that dense masks and ceilings are timed beside
 
 
 def add_bench_command(commands) -> None:
@@ -66,6 +65,11 @@ def add_bench_command(commands) -> None:
                        help="append rows to this file as JSON lines; what it holds is not measured again")  # fmt: skip
     bench.add_argument("--record", type=Path, nargs="?", const=RECORDED_PATH, metavar="FILE",
                        help="add the rows to the recording that is shipped with the library, or to FILE")  # fmt: skip
+    bench.add_argument("--reproduce", metavar="BLOCKS", nargs="?", const="all",
+                       help="measure the paper's tables: its twelve masks at 8K, 32K and 128K with D 128 and 64, or the "
+                       "blocks named, such as 8192x128,32768x64. --out (default paper.jsonl) keeps every row, so the "
+                       "same command goes on where it stopped; after each block its rows go into the recording. none "
+                       "only puts into the recording what --out holds")  # fmt: skip
     bench.add_argument("--recorded", action="store_true", help="print the recorded results; needs no GPU")
     bench.set_defaults(run=run_bench)
 
@@ -73,6 +77,8 @@ def add_bench_command(commands) -> None:
 def run_bench(arguments) -> int:
     if arguments.recorded:
         return _print_recorded(arguments)
+    if arguments.reproduce:
+        return _reproduce(arguments)
     cases = _cases(arguments)
     known = _known_rows(arguments.out)
     todo = [case for case in (_without_known(case, known) for case in cases) if case is not None]
@@ -102,6 +108,37 @@ def run_bench(arguments) -> int:
         print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
         return 130 if view.state == "cancelled" else 1
     return int(any(_ours_failed(row) for row in rows))
+
+
+def _reproduce(arguments) -> int:
+    """Block by block: what --out lacks is measured, then all of it goes into the recording."""
+    for name in ("text", "paper", "seqlen", "sweep"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave --{name} out")
+    arguments.out = arguments.out or Path("paper.jsonl")
+    arguments.record = arguments.record or RECORDED_PATH
+    engines = check_provider_names((arguments.providers or ",".join(ENGINES)).split(","))
+    blocks, code = blocks_of(arguments.reproduce), 0
+    open(arguments.out, "a").close()
+    for block in [*blocks, None]:
+        known = _known_rows(arguments.out)
+        if known:
+            held = record_results(list(known.values()), arguments.record)
+            print(f"{arguments.record} now holds {held} rows", file=sys.stderr)
+        if block is None:
+            break
+        cases = block.cases(engines, check=not arguments.no_check)
+        todo = tuple(case for case in (_without_known(case, known) for case in cases) if case is not None)
+        print(f"{block.name}: {len(cases) - len(todo)} of {len(cases)} masks are measured already", file=sys.stderr)
+        if not todo:
+            continue
+        job = BenchJob("bench", todo, f"the paper's tables, {block.name}", parallel=arguments.parallel, cold=not arguments.warm)
+        view, rows = _follow(job, arguments)
+        code |= any(_ours_failed(row) for row in rows) or view.state != "done"
+        if view.state != "done":
+            print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
+            return 130 if view.state == "cancelled" else 2
+    return int(code)
 
 
 def _title(arguments) -> str:

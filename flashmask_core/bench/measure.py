@@ -45,16 +45,21 @@ def times_ms(
 
     about_ms: about how long a call takes; None: found out first. Warm-up calls are apart and not in the result.
     """
+    fewest = 1  # warm-up calls
     if about_ms is None:
         call()
-        before = device.mark()
-        for _ in range(_ESTIMATE_CALLS):
-            call()
-        after = device.mark()
-        device.synchronize()
-        about_ms = device.elapsed_ms(before, after) / _ESTIMATE_CALLS
+        for calls in (1, _ESTIMATE_CALLS):
+            before = device.mark()
+            for _ in range(calls):
+                call()
+            after = device.mark()
+            device.synchronize()
+            about_ms = device.elapsed_ms(before, after) / calls
+            if about_ms > warmup_ms:
+                fewest = 0  # it is warm already, and every further call is dear
+                break
     about_ms = max(about_ms, 1e-3)
-    for _ in range(min(MAX_REPETITIONS, max(1, round(warmup_ms / about_ms)))):
+    for _ in range(min(MAX_REPETITIONS, max(fewest, round(warmup_ms / about_ms)))):
         call()
     marks = []
     for _ in range(min(MAX_REPETITIONS, max(1, round(repeat_ms / about_ms)))):

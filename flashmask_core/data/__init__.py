@@ -95,8 +95,9 @@ def paper_mask_text(name: str, seqlen: int, sample: PaperSample | None = None) -
     """One of PAPER_MASKS as a text of the mask language; sample=None takes `default_sample(seqlen)`.
 
     Window and prefix sizes follow the paper's benchmark: windows of seqlen/16 keys (the query's own among them), 16
-    global tokens, a prefix of seqlen/2, eviction from row seqlen/2. In share_question each document's first quarter
-    is the question and the rest three answers of equal length.
+    global tokens, a prefix of seqlen/2. Where the authors' samples are silent: each document of share_question is a
+    question of length // 4 and three answers of equal length, the last of which takes the rest; random_eviction begins
+    at row seqlen/2, with seed 0.
     """
     if name not in PAPER_MASKS:
         raise ValueError(f"name: wanted one of {', '.join(PAPER_MASKS)}, got {name!r}")
@@ -133,11 +134,10 @@ def paper_mask_text(name: str, seqlen: int, sample: PaperSample | None = None) -
 
 
 def _question_and_answers(length: int) -> tuple[int, int, int, int]:
-    """(question, answer, answer, answer) of a document: token i past the question belongs to answer 3 * i // rest."""
+    """(question, answer, answer, answer) of a document, where the authors' samples are silent."""
     question = length // 4
-    rest = length - question
-    first, second = -(-rest // 3), -(-2 * rest // 3)
-    return question, first, second - first, rest - second
+    answer = (length - question) // 3
+    return question, answer, answer, length - question - 2 * answer
 
 
 @cache

@@ -68,16 +68,8 @@ def spot(built: Built, at: tuple[int, int] | None) -> tuple[int, int]:
     return min(built.seqlen_q - 1, max(0, first + int(0.8 * (last - first)))), column
 
 
-def _select(at) -> None:
-    """What the browser sends is checked as a link is."""
-    if at is None:
-        state.looked(at=None)
-    elif isinstance(at, list) and len(at) == 2 and {type(at[0]), type(at[1])} == {int} and state.current().holds((at[0], at[1])):
-        state.looked(at=(at[0], at[1]))
-
-
 def _look(view) -> None:
     state.looked(view=None if view is None else state.current().nearest_view(view))
 
 
-_LISTENERS = {"selection": _select, "view": _look, "drawn": _drawn}
+_LISTENERS = {"selection": state.chosen, "view": _look, "drawn": _drawn}

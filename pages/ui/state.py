@@ -118,6 +118,13 @@ def looked(**place) -> None:
     _note_published(st.session_state.sent)
 
 
+def chosen(at) -> None:
+    """A canvas says which cell was chosen, [query, key] or None; what a browser sends is checked as a link is."""
+    pair = isinstance(at, list) and len(at) == 2 and {type(x) for x in at} == {int}
+    if at is None or pair and current().holds(tuple(at)):
+        looked(at=at and tuple(at))
+
+
 def go(page: str, **values) -> None:
     """Change the screen and show all of its mask on another page, from the script of this one.
 

@@ -42,8 +42,14 @@ def test_a_press_whose_run_was_stopped_is_heard_by_the_next(tab):
 
 @pytest.mark.parametrize(
     "told",
-    [None, {}, {"presses": None}, {"presses": 7}, {"presses": [7, [1], [1, "a"], ["1", "a", 2], [True, "a", 3], [1, 2, 3]]}]
-    + [{"presses": [[1, "nobody", 2]]}],
+    [
+        None,
+        {},
+        {"presses": None},
+        {"presses": 7},
+        {"presses": [7, [1], [1, "a"], ["1", "a", 2], [True, "a", 3], [1, 2, 3]]},
+        {"presses": [[1, "nobody", 2]]},
+    ],
 )
 def test_what_is_no_press_is_left_out(tab, told):
     tab["board"], heard = told, []

@@ -67,7 +67,7 @@ def test_scaled_samples_keep_their_total_and_make_masks(seqlen):
 
 def test_share_question_splits_a_document_in_question_and_three_answers():
     sample = PaperSample((10, 7), (1, 1), (False, True))
-    assert paper_mask_text("share_question", 17, sample) == "share_question((2, 3, 3, 2), (1, 2, 2, 2))"
+    assert paper_mask_text("share_question", 17, sample) == "share_question((2, 2, 2, 4), (1, 2, 2, 2))"
     # token i past the question of a document of 10 belongs to answer 3 * i // 8
     assert [3 * i // 8 for i in range(8)] == [0, 0, 0, 1, 1, 1, 2, 2]
     assert paper_mask_text("qk_sparse", 17, sample) == "qk_sparse((10, 7))"

@@ -42,7 +42,7 @@ def panes(first: Side, second: Side, found: Difference) -> None:
     data = _payload(
         first, second, found, (screen.block_m, screen.block_n), screen.rule, screen.at, st.session_state.opened
     )
-    presses.draw(_component(), key=_KEY, data=data, selection=_select)
+    presses.draw(_component(), key=_KEY, data=data, selection=state.chosen)
 
 
 def _payload(first: Side, second: Side, found: Difference, block, rule: str, at, opened: int) -> bytes:
@@ -76,10 +76,3 @@ def _plain(first: Side, second: Side, found: Difference) -> None:
     )
     for column, (source, words) in zip(st.columns(3, gap="medium"), pictures):
         column.html(thumbnail.figure(source, "", above=escape(words[:120])))
-
-
-def _select(at) -> None:
-    if at is None:
-        state.looked(at=None)
-    elif isinstance(at, list) and len(at) == 2 and {type(at[0]), type(at[1])} == {int} and state.current().holds((at[0], at[1])):
-        state.looked(at=(at[0], at[1]))
