@@ -172,9 +172,8 @@ def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vect
     dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), dp, is_async=True)
     p = gl.exp2(s * scale_log2)
     if partial != 0:
-        rows = read_one(step, 1) + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(0, ST))
         at = vectors + read_one(step, 3) * pitch
-        p = zero_hidden(p, rows, cols, at, stride, offset, CAUSAL, BOUNDS)
+        p = zero_hidden(p, read_one(step, 1), cols, at, stride, offset, CAUSAL, BOUNDS)
     p_dv = gl.convert_layout(p.to(mem.q.dtype), A)
     dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])

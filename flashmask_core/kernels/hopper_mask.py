@@ -5,14 +5,15 @@ Forward: a consumer's 64 query rows are 16 rows for each of its four warps, so w
 through shared memory, and the test of an element is one AND: far less than a comparison or four for every element, and
 it runs while the tile's scores are still being computed.
 
-Backward: a thread holds 2 columns and 16 or 32 rows of a transposed tile; it compares.
+Backward: a thread holds 2 columns and 16 or 32 rows of a transposed tile; it makes the fields it needs itself.
 """
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-_HIDE_BIT = "{ .reg .pred p; .reg .b32 t; and.b32 t, $2, $3; setp.ne.b32 p, t, 0; selp.f32 $0, 0fFF800000, $1, p; }"
-HIDE_BIT: gl.constexpr = gl.constexpr(_HIDE_BIT)  # $0 = $2 & $3 ? -inf : $1; a plain `where` packs predicates into words
+_TEST = "{ .reg .pred p; .reg .b32 t; and.b32 t, $2, $3; setp.ne.b32 p, t, 0; selp.f32 $0, %s, $1, p; }"
+HIDE_BIT: gl.constexpr = gl.constexpr(_TEST % "0fFF800000")  # $2 & $3 ? -inf : $1; a plain `where` packs predicates into words
+ZERO_BIT: gl.constexpr = gl.constexpr(_TEST % "0f00000000")
 FIELDS: gl.constexpr = gl.constexpr(gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
 
 
@@ -91,22 +92,49 @@ def hide_bits(s, fields):
 
 
 @gluon.jit
-def zero_hidden(p, rows, cols, vectors, stride, offset, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr):
-    """p [columns, rows] with 0 wherever column `cols` hides row `rows`; offset = Sk - Sq.
+def _word(start, end, base):
+    """Bits start - base ... end - base - 1 of a 32-bit word, as far as it has them."""
+    low = gl.maximum(start - base, 0)
+    return gl.inline_asm_elementwise(
+        "bmsk.clamp.b32 $0, $1, $2;", "=r,r,r", [low, gl.maximum(end - base - low, 0)],
+        dtype=gl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
 
-    The vectors are loaded and used one at a time: there is no room in the registers for all of them.
+
+@gluon.jit
+def zero_hidden(p, row, cols, vectors, stride, offset, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr):
+    """p [columns, rows], the accumulator of a product, with 0 where column `cols` hides row `row`, `row` + 1, ...
+
+    A thread holds 2 columns and, of every 8 rows, 2: it makes a word for each column and 32 rows and shifts its rows'
+    bits to fixed places. offset = Sk - Sq.
     """
-    r = gl.expand_dims(rows, 0)
-    lower = r >= gl.expand_dims(gl.load(vectors + cols), 1)
+    P: gl.constexpr = p.type.layout
+    WORDS: gl.constexpr = p.shape[1] // 32
+    x = p.reshape([p.shape[0], WORDS, 4, 4, 2])  # (column, word, eight rows, lane, row of the lane)
+    X: gl.constexpr = x.type.layout
+    L: gl.constexpr = gl.SliceLayout(2, gl.SliceLayout(3, gl.SliceLayout(4, X)))
+    base = gl.expand_dims(row + 32 * gl.arange(0, WORDS, layout=gl.SliceLayout(0, L)), 0)
+    cols = gl.expand_dims(gl.convert_layout(cols, gl.SliceLayout(1, L)), 1)
+    a = gl.load(vectors + cols)
     if CAUSAL and BOUNDS == 2 or BOUNDS == 4:
-        lower = lower & (r < gl.expand_dims(gl.load(vectors + stride + cols), 1))
-    p = gl.where(lower, 0.0, p)
-    if CAUSAL:
-        p = gl.where(r + offset < gl.expand_dims(cols, 1), 0.0, p)
-    elif BOUNDS == 2:
-        p = gl.where(r < gl.expand_dims(gl.load(vectors + stride + cols), 1), 0.0, p)
+        hidden = _word(a, gl.load(vectors + stride + cols), base)
     else:
-        upper = r >= gl.expand_dims(gl.load(vectors + 2 * stride + cols), 1)
-        upper = upper & (r < gl.expand_dims(gl.load(vectors + 3 * stride + cols), 1))
-        p = gl.where(upper, 0.0, p)
-    return p
+        hidden = _word(a, base + 32, base)
+    if CAUSAL:
+        hidden = hidden | _word(base, cols - offset, base)
+    elif BOUNDS == 2:
+        hidden = hidden | _word(base, gl.load(vectors + stride + cols), base)
+    else:
+        c = gl.load(vectors + 2 * stride + cols)
+        hidden = hidden | _word(c, gl.load(vectors + 3 * stride + cols), base)
+    lane = gl.arange(0, 4, layout=gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, X)))))
+    lane = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(lane, 0), 1), 2), 4)
+    hidden = gl.expand_dims(gl.expand_dims(gl.expand_dims(hidden, 2), 3), 4) >> (2 * lane)
+    eight = gl.arange(0, 4, layout=gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(3, gl.SliceLayout(4, X)))))
+    eight = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(eight, 0), 1), 3), 4)
+    which = gl.arange(0, 2, layout=gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, X)))))
+    which = gl.expand_dims(gl.expand_dims(gl.expand_dims(gl.expand_dims(which, 0), 1), 2), 3)
+    x = gl.inline_asm_elementwise(
+        ZERO_BIT, "=f,f,r,r", [x, hidden, 1 << (8 * eight + which)], dtype=gl.float32, is_pure=True, pack=1
+    )
+    return gl.convert_layout(x.reshape(p.shape), P, assert_trivial=True)
