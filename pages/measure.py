@@ -1,13 +1,10 @@
 """Measure: the mask of the screen on the local GPU, against the engines one would use instead."""
 
-from dataclasses import fields, replace
-
 import streamlit as st
 
-from flashmask_core.bench.config import DTYPES, PASSES, BenchCase, BenchJob, check_cases
-from flashmask_core.bench.providers import PROVIDERS
-from pages.ui import bar, jobs, recorded, results, state
-from pages.ui.trial import HEAD_DIMS, Trial
+from flashmask_core.bench.config import BenchJob, check_cases
+from pages.ui import bar, jobs, recorded, state
+from pages.ui.measure import results, runs, setup
 
 screen = state.current()
 
@@ -23,73 +20,23 @@ built = bar.built_or_explained(screen)
 gpu = jobs.device()
 
 
-def settings() -> dict:
-    """The shape and the rivals, as fields of a BenchCase."""
-    trial = screen.trial
-    for field in fields(Trial):
-        st.session_state[f"m_{field.name}"] = getattr(trial, field.name)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
-        st.number_input("Batch B", 1, 1024, step=1, **setting("batch"), width=110)
-        st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"), width=130)
-        keys = {"placeholder": "as H", "width": 130, **setting("kv_heads")}
-        st.number_input("Key heads Hk", 1, 1024, value=None, step=1, **keys)
-        st.selectbox("Head dim D", HEAD_DIMS, **setting("head_dim"), width=110)
-        st.selectbox("Dtype", list(DTYPES), **setting("dtype"), width=130)
-        st.pills("Passes", PASSES, selection_mode="multi", **setting("passes"))
-    st.multiselect(
-        "Engines", list(PROVIDERS), **setting("engines"), format_func=lambda name: PROVIDERS[name].label
-    )
-    return {
-        "batch": trial.batch,
-        "heads": screen.heads,
-        "kv_heads": trial.kv_heads,
-        "head_dim": trial.head_dim,
-        "dtype": trial.dtype,
-        "passes": trial.passes,
-        "providers": trial.engines,
-    }
-
-
-def setting(name: str) -> dict:
-    """Arguments of a widget that shows and changes a field of the screen's trial."""
-    return {"key": f"m_{name}", "on_change": collect, "args": (name,)}
-
-
-def collect(name: str) -> None:
-    """Callback of a setting. An emptied number is put back; only the key heads may be left out, for as many as H."""
-    value, trial = st.session_state[f"m_{name}"], state.current().trial
-    if name == "passes":
-        value = tuple(one for one in PASSES if one in value)
-    elif name == "engines":
-        value = tuple(value)
-    elif value is None and name != "kv_heads":
-        value = getattr(trial, name)
-    state.change(trial=replace(trial, **{name: value}))
-
-
-def case_of(values: dict) -> BenchCase:
-    if built.variant:
-        title = f"{built.text} ({built.way})" if built.way else built.text
-        return BenchCase.of_mask(built.whole, title, **values)
-    return BenchCase(built.text, built.seqlen_q, built.seqlen_k, **values)
-
-
 def run_here() -> None:
-    """Settings, Run, and what came out."""
+    """Settings, Run, and how it goes."""
     st.caption(f"GPU: {results.place(gpu, None)}")
-    values = settings()
+    setup.inputs(screen)
     try:
-        case = case_of(values)
+        cases = setup.cases(screen, built)
     except ValueError as problem:
         st.error(bar.shortened(str(problem)))
         return
     st.button(
-        "Run",
+        "Run" if len(cases) == 1 else f"Run {len(cases)} cases",
         type="primary",
         disabled=jobs.busy("bench"),
         width=148,
         on_click=jobs.start,
-        args=("bench", BenchJob("bench", (case,), title=f"{built.text[:60]}, N = {built.seqlen_q:,}")),
+        args=("bench", BenchJob("bench", cases, title=setup.title(screen, built))),
+        key="run",
     )
     jobs.show("bench")
 
@@ -122,4 +69,5 @@ if isinstance(gpu, str):
     no_gpu()
 else:
     run_here()
-recorded.section(built, screen)
+runs.panel(jobs.busy("bench"))
+recorded.section(built, screen, folded=bool(screen.trial.run))

@@ -170,7 +170,9 @@ def _value(value, wanted, name: str):
             return _read(kind, value, name)
         case kind if kind is float and type(value) in (int, float) and math.isfinite(value):
             return float(value)
-        case kind if kind in (int, str) and type(value) is kind:
+        case kind if kind is str and type(value) is str:
+            return value
+        case kind if kind is int and type(value) is int and abs(value) < 2**63:
             return value
     raise ValueError(f"{name}: wanted {getattr(wanted, '__name__', wanted)}, got {str(value)[:60]!r}")
 

@@ -253,7 +253,7 @@ class CaseRun:
                     case, provider.name, direction, backend=contender.calls.prepared.backend,
                     computes=provider.computes, detail=contender.calls.prepared.detail, median_ms=time.median_ms,
                     lower_quartile_ms=time.lower_ms, upper_quartile_ms=time.upper_ms, repetitions=time.repetitions,
-                    **rates, rho=rho, density=density, peak_memory_bytes=peak, mask_bytes=tried.mask_bytes,
+                    **rates, rho=rho, density=density, peak_memory_bytes=peak, mask_bytes=tried.mask_bytes or None,
                     mask_build_ms=tried.mask_build_ms, compile_ms=tried.compile_ms,
                     check=self._verdict(provider, errors) if errors else contender.check, warning=warning,
                     errors=errors, **self.facts, where=self.where, date_utc=utc_now(),

@@ -38,8 +38,10 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from .config import BenchJob
+from .device import CudaDevice
 from .environment import utc_now
 from .history import History, new_id
+from .providers import bench_device
 from .result import BenchRow, DeviceInfo
 from .worker_process import visit_worker
 
@@ -333,7 +335,7 @@ def probe_device(timeout_s: float = 120.0) -> DeviceInfo | str:
     global _probed
     with _shared_lock:
         if _probed is None:
-            if torch.version.cuda is None:
+            if torch.version.cuda is None and isinstance(bench_device(), CudaDevice):
                 _probed = "no CUDA GPU: this build of PyTorch is for the CPU only"
             else:
                 asker = BenchRunner(startup_limit_s=timeout_s)

@@ -1,22 +1,28 @@
 """Benchmark jobs on a page: started in the worker process, watched without blocking, cancelled, shown as they come.
 
-The runner belongs to the whole server and runs one job at a time; a page keeps only the id of its own job. Nothing in
-this process touches CUDA.
+The runner belongs to the whole server and runs one job at a time; a page keeps only the id of its own job, a benchmark's
+in its address, where a reload finds it. A job whose last tab is gone is cancelled after a while. Nothing in this process
+touches CUDA.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 import torch
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from flashmask_core.bench.config import BenchJob
 from flashmask_core.bench.result import DeviceInfo
 from flashmask_core.bench.runner import JobView, get_runner, probe_device
+from flashmask_core.bench.table import duration_text
 
-from . import results
+from . import state
+from .measure import results
 
 POLL_S = 0.7
 
@@ -34,41 +40,62 @@ def may_have_gpu() -> bool:
 
 
 def start(slot: str, job: BenchJob) -> None:
-    """Queue a job and remember it in this tab under a name."""
-    st.session_state[f"job_{slot}"] = get_runner().submit(job)
+    """Queue a job and remember it in this tab: a "bench" job as the run of the screen, another under its slot."""
+    _remember(slot, get_runner().submit(job, _looks()))
+
+
+def _remember(slot: str, job_id: str) -> None:
+    if slot == "bench":
+        state.change(trial=replace(state.current().trial, run=job_id))
+    else:
+        st.session_state[f"job_{slot}"] = job_id
+
+
+def _looks():
+    """A function that says whether this tab is still open, on whatever page; yes where no server could say."""
+    session_id = get_script_run_ctx().session_id
+    return lambda: not runtime.exists() or runtime.get_instance().is_active_session(session_id)
 
 
 def view(slot: str) -> JobView | None:
-    """The job remembered under a name, as it is now; None if there is none (any more)."""
-    job_id = st.session_state.get(f"job_{slot}")
-    if job_id is None:
+    """The job of this tab as it is now; None if there is none (any more)."""
+    job_id = state.current().trial.run if slot == "bench" else st.session_state.get(f"job_{slot}")
+    if not job_id:
         return None
     try:
         return get_runner().view(job_id)
-    except KeyError:  # the server was started anew, or the job is long gone
-        del st.session_state[f"job_{slot}"]
+    except KeyError:  # the server was started anew, or the job is long gone; a run may be in the history
+        st.session_state.pop(f"job_{slot}", None)
         return None
 
 
 def busy(slot: str) -> bool:
-    """True while the job of a name waits or runs."""
+    """True while the job of this tab waits or runs."""
     job = view(slot)
     return job is not None and not job.ended
 
 
 def show(slot: str) -> None:
-    """Progress with a cancel button while the job runs, and its rows, failed and skipped ones among them.
+    """Progress with a cancel button while the job waits or runs; how it ended; what else is in the queue.
 
-    A job outlives the tab that began it. So a tab without one of its own is told what else runs, and may take it over.
+    The rows of a "bench" job that has ended are shown by the history.
     """
     job = view(slot)
     if job is None:
         _offer_others(slot)
-        return
-    if job.ended:
-        _ended(job)
+    elif job.ended:
+        _ended(slot, job)
     else:
+        _look_on(job.id)
         _watch(slot)
+
+
+def _look_on(job_id: str) -> None:
+    """This tab looks at a job that another one, or this one before it was loaded anew, began."""
+    watched = st.session_state.setdefault("watched", set())
+    if job_id not in watched:
+        watched.add(job_id)
+        get_runner().watch(job_id, _looks())
 
 
 @st.fragment(run_every=POLL_S)
@@ -77,36 +104,41 @@ def _watch(slot: str) -> None:
     if job is None or job.ended:
         st.rerun()
     left, right = st.columns([6, 1], vertical_alignment="bottom")
-    waiting = f"waiting, number {job.position} in the queue" if job.position else job.message
     with left:
-        st.progress(job.fraction, text=f"{job.job.title}: {waiting} · {job.elapsed_s:.0f} s")
+        st.progress(job.fraction, text=f"{job.job.title}: {_doing(job)}")
     with right:
         st.button("Cancel", on_click=get_runner().cancel, args=(job.id,), width="stretch", key=f"cancel_{slot}")
     if job.rows:
-        results.table(job.rows)
+        results.table(list(job.rows))
+
+
+def _doing(job: JobView) -> str:
+    """What it does and how long that takes; a waiting job's place."""
+    if job.position:
+        ahead = "one job" if job.position == 1 else f"{job.position} jobs"
+        return f"waiting, number {job.position} in the queue; {ahead} before it"
+    left = "" if job.remaining_s is None else f", about {duration_text(job.remaining_s)} left"
+    return f"{job.message} · {duration_text(job.elapsed_s)}{left}"
 
 
 def _offer_others(slot: str) -> None:
     for job in get_runner().jobs():
         if not job.ended and job.job.kind == slot:
             left, right = st.columns([6, 1], vertical_alignment="center")
-            state = "waits" if job.position else f"has been running for {job.elapsed_s:.0f} s"
-            left.caption(f"A job that another tab began {state}: {job.job.title}")
-            right.button("Take over", on_click=_take_over, args=(slot, job.id), key=f"take_{job.id}", width="stretch")
+            state_ = "waits" if job.position else f"has been running for {duration_text(job.elapsed_s)}"
+            left.caption(f"A job that another tab began {state_}: {job.job.title}")
+            right.button("Take over", on_click=_remember, args=(slot, job.id), key=f"take_{job.id}", width="stretch")
 
 
-def _take_over(slot: str, job_id: str) -> None:
-    st.session_state[f"job_{slot}"] = job_id
-
-
-def _ended(job: JobView) -> None:
+def _ended(slot: str, job: JobView) -> None:
     if job.state == "failed":
         st.error(f"The job ended early: {job.reason}")
     elif job.state == "cancelled":
         until = ". What was measured until then stays below." if job.rows else " before anything was measured."
-        st.info(f"Cancelled{until}")
-    if not job.rows:
-        return
-    where = job.rows[0].where or job.where
-    st.caption(f"{job.job.title} · {results.place(where, job.rows[0].date_utc)}")
-    results.show(job.rows, key=job.id)
+        st.info(f"{(job.reason or 'cancelled').capitalize()}{until}")
+    if job.unkept:
+        st.warning(f"This run is not kept: {job.unkept}")
+    if job.rows and (slot != "bench" or job.unkept):
+        where = job.rows[0].where or job.where
+        st.caption(f"{job.job.title} · {results.place(where, job.rows[0].date_utc)}")
+        results.show(list(job.rows), key=job.id)

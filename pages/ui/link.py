@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from . import presets, trial
+from . import presets
 from .lesson import place as lesson_place
 from .lesson.place import LessonPlace
+from .measure import trial
+from .measure.trial import Trial
 from .presets import DEFAULT_TEXT
-from .trial import Trial
 from .versus import place as versus_place
 from .versus.place import Other
 from .walk import place as walk_place

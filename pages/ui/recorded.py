@@ -9,13 +9,15 @@ from math import log2
 
 import streamlit as st
 
+from flashmask_core.bench.charts import engine_label
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import build, cards, results, state
+from . import build, cards, state
 from .build import Built, tile_counts
 from .link import Screen, name_of
+from .measure import results
 from .words import ratio_text
 
 LIKENESS = "by the patterns in its text, the share of tiles that are skipped, and the length"
@@ -123,14 +125,27 @@ def card(built: Built, screen: Screen) -> str:
     return cards.card(heading, big, body, small=shape, foot=foot)
 
 
-def section(built: Built, screen: Screen) -> None:
-    """The recorded results, for the Measure page: the case nearest to the screen first, any other to choose."""
+def section(built: Built, screen: Screen, *, folded: bool) -> None:
+    """The recorded results, for the Measure page: the case nearest to the screen first, any other to choose.
+
+    folded: there is a run above that matters more.
+    """
     found = nearest(built, screen)
     if found is None:
         return
-    rows, same = found
-    by_name = {name_of_case(case): case for case in cases().values()}
     st.subheader("Recorded results", anchor=False)
+    if not folded:
+        _section(*found, screen)
+        return
+    fold = st.expander("Measured on an H200 by the bench command, shipped with this program", on_change="rerun",
+                       key="recorded")  # fmt: skip
+    if fold.open:
+        with fold:
+            _section(*found, screen)
+
+
+def _section(rows: list[BenchRow], same: bool, screen: Screen) -> None:
+    by_name = {name_of_case(case): case for case in cases().values()}
     if screen.case and screen.case not in by_name:
         st.warning(f"case={screen.case!r} of the link is no recorded result (any more); the nearest one is shown.")
     nearest_name = name_of_case(rows)
@@ -160,7 +175,7 @@ def _runs(rows: list[BenchRow]) -> list[str]:
     lines = [results.place(of[0].where, of[0].date_utc) for of in runs.values()]
     if len(lines) == 1:
         return lines
-    engines = (dict.fromkeys(results.label(row) for row in of) for of in runs.values())
+    engines = (dict.fromkeys(engine_label(row) for row in of) for of in runs.values())
     return [f"{', '.join(names)}: {line}" for names, line in zip(engines, lines)]
 
 

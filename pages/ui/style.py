@@ -19,7 +19,9 @@ _PAGE_CSS = """
 [data-testid="stSidebarUserContent"] { padding: 0 0 2rem; }
 [data-testid="stButtonGroup"] button { min-height: 1.75rem; padding: 1px 10px; }
 [data-testid="stButtonGroup"] button p { font-size: 12.5px; }
-[data-testid="stBaseButton-primary"], [data-testid="stBaseButton-primary"] p { color: var(--fm-ground); }
+[data-testid="stBaseButton-primary"]:enabled, [data-testid="stBaseButton-primary"]:enabled p {
+  color: var(--fm-ground); }
+[data-testid="stMultiSelect"] [data-baseweb="tag"] :is(span, svg) { color: var(--fm-ground); }
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
@@ -58,6 +60,8 @@ _PAGE_CSS = """
   .st-key-chips > div.st-key-examples_menu { flex-grow: 1.3; }
   .st-key-chips > div:not(.st-key-w_preset) button { padding-inline: 2px; width: 100%; min-width: 0; }
   .st-key-chips > div:not(.st-key-w_preset) button p { font-size: 13px; }
+  .st-key-runs_bar > div:has([data-testid="stSelectbox"]), .st-key-engine_bar > div { flex: 1 1 100%; }
+  .st-key-runs_bar > div { flex: 1 1 40%; }
   .fm-sub { font-size: 13px; line-height: 1.4; }
 }
 """

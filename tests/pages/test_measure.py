@@ -2,23 +2,40 @@
 
 import pytest
 
-from flashmask_core.bench.result import BenchRow, DeviceInfo
+from flashmask_core.bench.config import BenchCase
+from flashmask_core.bench.history import History
+from flashmask_core.bench.report import to_json
+from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from flashmask_core.bench.runner import JobView
 
 WHERE = DeviceInfo("NVIDIA Test", torch_version="2.11.0", triton_version="3.6.0", commit="0123456789")
 
 
 class Runner:
-    """Takes jobs and lets the test say how they are."""
+    """Takes jobs and lets the test say how they are; rows go into the history, as the real one has them do."""
 
     def __init__(self):
         self.submitted, self.state, self.rows, self.reason, self.cancelled = [], "running", (), None, []
 
-    def submit(self, job):
+    def submit(self, job, watcher):
         self.submitted.append(job)
-        return f"job-{len(self.submitted)}"
+        job_id = f"job-{len(self.submitted)}"
+        if job.kind == "bench":
+            History().begin(job.title, job_id)
+        return job_id
+
+    def end(self, state, *rows, reason=None):
+        """The last job ends so."""
+        self.state, self.rows, self.reason = state, rows, reason
+        History().add(f"job-{len(self.submitted)}", *rows)
+        History().end(f"job-{len(self.submitted)}", state, reason)
+
+    def watch(self, job_id, watcher):
+        assert job_id in [job.id for job in self.jobs()] and watcher()
 
     def view(self, job_id):
+        if not job_id.startswith("job-"):
+            raise KeyError(job_id)
         job = self.submitted[int(job_id.split("-")[1]) - 1]
         return JobView(
             job_id,
@@ -42,7 +59,8 @@ class Runner:
 
 
 @pytest.fixture
-def runner(monkeypatch):
+def runner(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
     runner = Runner()
     monkeypatch.setattr("pages.ui.jobs.device", lambda: WHERE)
     monkeypatch.setattr("pages.ui.jobs.get_runner", lambda: runner)
@@ -92,10 +110,11 @@ def test_rows_stay_with_their_reasons(open_app, runner):
     app = open_app("measure", mask="causal", n=384)
     press(app, "Run")
     case = runner.submitted[0].cases[0]
-    runner.state, runner.reason = "failed", "the worker was killed"
-    runner.rows = (
+    runner.end(
+        "failed",
         row(case, "flashmask", "forward", median_ms=1.0, lower_quartile_ms=0.9, upper_quartile_ms=1.1, check="passed"),
         row(case, "sdpa_dense_cudnn", "forward", status="failed", reason="out of memory"),
+        reason="the worker was killed",
     )
     app.run()
     assert not app.exception
@@ -171,3 +190,107 @@ def test_recorded_rows_of_two_runs_say_so(open_app):
     runs = [caption.value for caption in app.caption if "commit" in caption.value]
     assert len(runs) == 2 and "FlashMask" in runs[0] + runs[1]
     assert all("NVIDIA H200" in line for line in runs) and runs[0].split(":")[0] != runs[1].split(":")[0]
+
+
+def measured(runner, app, *rows):
+    """Press Run and let the job end with rows; the page as it then is."""
+    press(app, "Run")
+    runner.end("done", *rows)
+    return app.run()
+
+
+def both_rows(case, ms):
+    return [
+        row(case, name, "forward", backend="b", computes="mask", median_ms=ms * factor, lower_quartile_ms=0.99 * ms * factor,
+            upper_quartile_ms=1.01 * ms * factor, mask_bytes=100, peak_memory_bytes=5_000, dense_mask_bytes=147_456,
+            vector_bytes=6_144, mask_build_ms=0.5, compile_ms=900.0, check="passed",
+            errors={"out": Errors(0.01, 0.02, 1.0, (0.01, None, -1.0), (0, 1, 300, 7))})
+        for name, factor in (("flashmask", 1), ("flex", 2))
+    ]  # fmt: skip
+
+
+def test_a_run_has_a_tab_a_question_and_a_reload_finds_it(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    press(app, "Run")
+    link = measure_link(app)
+    assert link["run"] == "job-1"
+    again = open_app("measure", **link)
+    assert [button.label for button in again.button if button.label == "Cancel"], "found while it runs"
+    runner.end("done", *both_rows(runner.submitted[0].cases[0], 1.0))
+    app = open_app("measure", **link)
+    assert not app.exception and list(app.dataframe[0].value["Time, ms"]) == [1.0, 2.0]
+    steps = app.dataframe[1].value
+    assert [tuple(line) for line in steps[["Step", "ms"]].to_numpy()][:3] == [
+        ("compile", 900.0), ("mask building", 0.5), ("kernel, forward", 1.0),
+    ]  # fmt: skip
+    app.session_state["tabs_job-1"] = "Memory"
+    app.run()
+    memory = app.dataframe[0].value
+    assert memory["Dense mask would need"][0].startswith("147,456 (") and memory["Peak above inputs"][0].startswith("5,000")
+    app.session_state["tabs_job-1"] = "Error"
+    app.run()
+    assert app.dataframe[0].value["Largest at"][0] == "batch 0, head 1, position 300, channel 7"
+
+
+def test_downloads_measure_nothing_again(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    app = measured(runner, app, *both_rows(BenchCase("causal", 384), 1.0))
+    app.session_state["export"] = True
+    app.run()
+    assert not app.exception
+    labels = [button.label for button in app.get("download_button")]
+    assert labels == ["Rows, .csv", "Run, .json", "Report, .html"]
+    assert {button.proto.ignore_rerun for button in app.get("download_button")} == {True}, "the page is not run again"
+    assert len(runner.submitted) == 1 and len(app.dataframe) == 2, "and what was measured is still there"
+
+
+def test_two_runs_beside_each_other(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    measured(runner, app, *both_rows(BenchCase("causal", 384), 1.0))
+    app = measured(runner, app, *both_rows(BenchCase("causal", 384), 1.5))
+    options = app.selectbox(key="m_beside").options
+    assert len(options) == 3 and "causal, N = 384" in options[1]
+    app.selectbox(key="m_beside").set_value("job-1").run()
+    assert not app.exception and measure_link(app)["beside"] == "job-1"
+    table = app.dataframe[0].value
+    assert list(table["Shown, ms"]) == [1.5, 3.0] and list(table["Beside, ms"]) == [1.0, 2.0]
+    assert list(table["Difference"]) == ["beyond the quartiles"] * 2
+    assert any("slower in 0, faster in 2" in caption.value for caption in app.caption)
+
+
+def test_somebody_elses_run_stands_beside_ones_own(open_app, runner):
+    app = open_app("measure", mask="causal", n=384)
+    measured(runner, app, *both_rows(BenchCase("causal", 384), 1.0))
+    theirs = to_json(both_rows(BenchCase("causal", 384), 4.0), "their <run>").encode()
+    app.file_uploader(key="m_import").upload("theirs.json", theirs).run()
+    assert not app.exception
+    assert list(app.dataframe[0].value["Beside, ms"]) == [4.0, 8.0]
+    assert [run.origin for run in History().runs()].count("theirs.json") == 1
+    app.run()
+    assert len(History().runs()) == 2, "brought in once"
+    for content, words in ((b"{}", "row 1"), (b"[1", "line 1 is no JSON"), (b'{"median_ms": NaN}', "NaN")):
+        app.file_uploader(key="m_import").upload("bad.json", content).run()
+        assert not app.exception and words in app.error[0].value and len(History().runs()) == 2
+
+
+def test_a_sweep_is_one_job_of_many_cases(open_app, runner):
+    app = open_app("measure", mask="causal & document(200, 184)", n=384, sweep="seqlen", values="128, 256")
+    press(app, "Run 2 cases")
+    assert [(case.seqlen_q, case.mask) for case in runner.submitted[0].cases] == [
+        (128, "causal & document(66, 62)"), (256, "causal & document(133, 123)"),
+    ]  # fmt: skip
+    assert "over N" in runner.submitted[0].title
+    app = open_app("measure", mask="causal", n=384, sweep="head_dim", values="64, many")
+    assert not app.exception and "got 'many'" in app.error[0].value
+    app.selectbox(key="m_sweep").set_value("mask").run()
+    assert [button.label for button in app.button if button.label.startswith("Run")] == ["Run 12 cases"]
+    assert measure_link(app) == {"mask": "causal", "n": "384", "sweep": "mask"}
+
+
+def test_a_history_that_cannot_be_read_is_named(open_app, monkeypatch, tmp_path):
+    (tmp_path / "bad.sqlite").write_text("no database " * 99)
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "bad.sqlite"))
+    app = open_app("measure", mask="causal", n=384)
+    assert not app.exception and "bad.sqlite cannot be used" in app.warning[0].value
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "none.sqlite"))
+    assert "is not in the history" in " ".join(info.value for info in open_app("measure", run="abc").info)

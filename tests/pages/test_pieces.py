@@ -7,7 +7,8 @@ import pytest
 
 import flashmask_core as fm
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
-from pages.ui import canvas, results, theme
+from pages.ui import canvas, theme
+from pages.ui.measure import results
 from pages.ui.figures import thinned, vector_curves
 from pages.ui.words import bytes_text, percent_text, ratio_text
 

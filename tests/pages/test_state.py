@@ -4,7 +4,7 @@ import pytest
 from page_tools import html_of, link_of
 
 from pages.ui.link import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
-from pages.ui.trial import Trial
+from pages.ui.measure.trial import Trial
 
 SCREENS = [
     Screen(),

@@ -1,4 +1,4 @@
-"""What is measured on the GPU beside the mask: shape, dtype, passes and engines. Part of the screen."""
+"""What is measured on the GPU beside the mask, and which runs are shown. Part of the screen."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from dataclasses import dataclass
 
 from flashmask_core.bench.config import DEFAULT_PASSES, DTYPES, PASSES
 from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
+from flashmask_core.bench.sweep import AXES
 
-NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines")  # of the query parameters
+NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines", "sweep", "values", "run", "beside")  # of the parameters
 HEAD_DIMS = (32, 64, 96, 128, 192, 256)
+MAX_VALUES = 400  # characters
 
 
 @dataclass(frozen=True)
 class Trial:
-    """kv_heads None means as many key heads as query heads; those belong to the screen itself."""
+    """kv_heads None means as many key heads as query heads; those belong to the screen itself.
+
+    sweep: an axis, "" for one case; values: its values as text, "" for the usual ones. run and beside: ids of runs in
+    the history (a job that is still at work has the id of its run), "" for none.
+    """
 
     batch: int = 1
     kv_heads: int | None = None
@@ -22,6 +28,10 @@ class Trial:
     dtype: str = next(iter(DTYPES))
     passes: tuple[str, ...] = DEFAULT_PASSES
     engines: tuple[str, ...] = tuple(DEFAULT_PROVIDERS)
+    sweep: str = ""
+    values: str = ""
+    run: str = ""
+    beside: str = ""
 
     def said(self) -> dict[str, str]:
         """Query parameters as text."""
@@ -32,6 +42,10 @@ class Trial:
             "dtype": self.dtype,
             "passes": ",".join(self.passes) or "none",
             "engines": ",".join(self.engines) or "none",
+            "sweep": self.sweep,
+            "values": self.values,
+            "run": self.run,
+            "beside": self.beside,
         }
 
     @classmethod
@@ -44,7 +58,9 @@ class Trial:
                     values[field] = int(query[name])
                 else:
                     problems.append(f"{name}={query[name][:40]!r} is no number from 1 to 1,024")
-        for name, field, known in (("dim", "head_dim", HEAD_DIMS), ("dtype", "dtype", DTYPES)):
+        for name, field, known in (
+            ("dim", "head_dim", HEAD_DIMS), ("dtype", "dtype", DTYPES), ("sweep", "sweep", AXES),
+        ):  # fmt: skip
             if name in query:
                 found = [one for one in known if str(one) == query[name]]
                 if found:
@@ -57,4 +73,12 @@ class Trial:
                 values[field] = tuple(one for one in known if one in asked)
                 if wrong := [one for one in asked if one not in known]:
                     problems.append(f"{name}: there is no {', '.join(repr(one[:40]) for one in wrong[:3])}")
+        if "values" in query:
+            values["values"] = query["values"][:MAX_VALUES]
+        for name in ("run", "beside"):
+            if name in query:
+                if re.fullmatch(r"[0-9a-z-]{1,32}", query[name]):
+                    values[name] = query[name]
+                else:
+                    problems.append(f"{name}={query[name][:40]!r} is no name of a run")
         return cls(**values), problems

@@ -1,0 +1,1 @@
+"""The Measure screen: what is set up, what came out, and the runs that were kept."""
