@@ -81,11 +81,14 @@ def test_work_that_is_still_queued_is_timed(monkeypatch):
     q, k, v, _ = Inputs(case, "cpu").tensors
     STREAM.wait()
     call = BY_NAME["late"].build(case, case.build_mask()).call
-    began = time.perf_counter()
-    call(q, k, v)
-    assert (time.perf_counter() - began) * 1e3 < LATE_MS / 2, "it returns at once"
-    assert 45 <= rows[0].median_ms < 2 * LATE_MS, "and is reported by its work"
-    assert rows[1].median_ms < 45
+    host_ms = []
+    for _ in range(5):
+        began = time.perf_counter()
+        call(q, k, v)
+        host_ms.append((time.perf_counter() - began) * 1e3)
+    assert min(host_ms) < LATE_MS / 2, "it returns at once"
+    assert rows[0].lower_quartile_ms >= 45, "and is reported by its work"
+    assert rows[1].median_ms < rows[0].median_ms
 
 
 def test_calls_are_warmed_up_apart_and_the_cache_is_flushed_before_each():
