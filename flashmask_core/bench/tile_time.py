@@ -1,70 +1,233 @@
-"""About how long a mask takes, from its tiles: a rate for each kind of tile, fitted to the recorded runs.
+"""About how long a mask takes, from its tiles: a rate for each kind of work, fitted to measured runs.
 
-A kernel's time is, to about a tenth, a sum over its tiles and its blocks of rows:
+A kernel's time is, to a few percent, a sum over what it does:
 
-    time = B * H * (a * PARTIAL + b * FULL + c * blocks of rows)       with tiles of 128 x 128
+    time = B * H * (p * PARTIAL + f * FULL + r * blocks of rows + v * vectors * (PARTIAL + FULL) + s * looked at and skipped)
 
-The three rates are the least squares of the relative error over the recorded rows of one head dim and one direction, so
-they move along with the recording. They hold for its GPU, for bf16, and for enough heads to fill it.
+with tiles of 128 x 128. `vectors` is how many vectors the mask's packing has (none for full and causal), since each is
+held against every computed tile. Only a kernel that looks at every tile pays for skipped ones: the paper's does, ours
+gets the tiles it has to compute as a list. A mask whose fullest line of tiles would keep one multiprocessor busy for
+longer than the sum takes that long.
+
+The rates are the least squares of the relative error over the rows of one GPU, head dim and direction, none below 0,
+and with one thing known beforehand: a PARTIAL tile costs about as much as a FULL one and 15 % for its element test, give
+or take 15 %. Without that the masks with few PARTIAL tiles say nothing about one with many. The error that is told is
+that on masks of families which the fit did not see.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 
+from ..data import paper_mask_text
+from ..masks.column_mask import ColumnMask
 from ..masks.language import mask as build
 from ..tiles.classify import classify_tiles
+from .paper import paper_rows, paper_tiles
 from .providers import OUR_BACKENDS
 from .recorded import recorded_results
+from .reproduce import HIDDEN, TOKENS
 
 BLOCK = 128
 HBM_BYTES_PER_MS = 3.5e9  # of an H200, in practice
 _MERGED_BYTES = 26  # moved an element of out for every pass that is merged, by PyTorch operations one after the other
-_FEWEST_ROWS = 8
+_FEWEST_FAMILIES = 8
+_PARTIAL_TO_FULL, _GIVE_OR_TAKE = 1.15, 0.15
+_MOST_KINDS = 1 << 22  # tiles whose kinds are looked at to find the fullest line
+_MULTIPROCESSORS = {"H200": 132, "A100": 108}
+GPUS = tuple(_MULTIPROCESSORS)
+RATES = ("partial", "full", "rows", "vectors", "skipped")
 
 
 @dataclass(frozen=True)
-class TileRates:
-    """Milliseconds a PARTIAL tile, a FULL tile and a block of 128 rows of one head take on the device."""
+class Work:
+    """What a kernel does for one plane of a mask, in tiles of 128 x 128.
+
+    row_blocks: blocks of 128 rows; skipped: EMPTY tiles that a loop over all tiles comes by; vectors: 0, 1, 2 or 4;
+    fullest: PARTIAL + FULL tiles of the fullest line of tiles, by rows (forward) and by columns (backward); 0 where
+    there are too many tiles to look.
+    """
 
     partial: float
     full: float
-    rows: float
+    row_blocks: int
+    skipped: float
+    vectors: int
+    fullest: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, mask: ColumnMask) -> "Work":
+        """Of a mask; means over its planes."""
+        tiles = classify_tiles(mask, BLOCK, BLOCK)
+        empty, partial, full = tiles.counts.double().mean((0, 1)).tolist()
+        canonical = mask.canonical()
+        down, across = -(-mask.seqlen_q // BLOCK), -(-mask.seqlen_k // BLOCK)
+        fullest = (0, 0)
+        if mask.batch * mask.heads * down * across <= _MOST_KINDS:
+            computed = tiles.kinds != 0
+            fullest = int(computed.sum(-1).max()), int(computed.sum(-2).max())
+        return cls.counted((empty, partial, full), mask.seqlen_q, mask.seqlen_k, *_packing(canonical), fullest)
+
+    @classmethod
+    def counted(cls, counts, seqlen_q: int, seqlen_k: int, causal: bool, vectors: int, fullest=(0, 0)) -> "Work":
+        """Of a mask whose (EMPTY, PARTIAL, FULL) tiles are known."""
+        _, partial, full = counts
+        down, across = -(-seqlen_q // BLOCK), -(-seqlen_k // BLOCK)
+        looked_at = down * across
+        if causal:  # the loop ends at the diagonal
+            last_keys = (np.arange(down) + 1) * BLOCK - 1 + seqlen_k - seqlen_q
+            looked_at = int(np.clip(last_keys // BLOCK + 1, 0, across).sum())
+        return cls(partial, full, down, max(0, looked_at - partial - full), vectors, fullest)
+
+    @property
+    def amounts(self) -> tuple[float, ...]:
+        """In the order of RATES."""
+        return self.partial, self.full, self.row_blocks, self.vectors * (self.partial + self.full), self.skipped
+
+
+def _packing(canonical: ColumnMask) -> tuple[bool, int]:
+    """(causal, how many vectors say anything: none of full and causal) of a canonical mask."""
+    nothing = bool((canonical.lts >= canonical.seqlen_q).all())
+    if not canonical.causal:
+        nothing &= bool((canonical.ute <= canonical.uts).all())
+    return canonical.causal, 0 if nothing else canonical.bounds
+
+
+@dataclass(frozen=True)
+class TimeModel:
+    """The rates of one GPU, head dim and direction.
+
+    rates: ms of a unit of each of RATES for one head on the whole GPU; device, backend and basis say what was fitted,
+    rows how many; fit_errors: relative, of every row; held_out: the worst relative error of each family of masks by
+    the rates that the others give.
+    """
+
+    gpu: str
+    head_dim: int
+    direction: str
     device: str
     backend: str
-    worst_error: float  # the largest relative error on the recorded rows
+    basis: str
+    rates: tuple[float, ...]
+    fit_errors: tuple[float, ...] = field(repr=False)
+    held_out: dict[str, float] = field(repr=False)
 
-    def of(self, partial: int, full: int, row_blocks: int, planes: int) -> float:
-        """Milliseconds of B x H = `planes` heads of one mask."""
-        return planes * (self.partial * partial + self.full * full + self.rows * row_blocks)
+    @property
+    def worst_error(self) -> float:
+        """The largest relative error on a family that was left out: the error bar."""
+        return max(self.held_out.values())
+
+    @property
+    def mean_error(self) -> float:
+        """The mean over the families of their largest relative error when left out."""
+        return float(np.mean(list(self.held_out.values())))
+
+    def ms(self, work: Work, planes: int) -> float:
+        """Of B x H = `planes` heads of a mask."""
+        whole = planes * float(np.dot(self.rates, work.amounts))
+        line = work.fullest[self.direction == "backward"] * self.rates[1] * _MULTIPROCESSORS[self.gpu]
+        return max(whole, line)
 
 
 @cache
-def tile_rates(head_dim: int = 128, direction: str = "forward") -> TileRates | None:
-    """The rates of the recorded FlashMask rows of one backend, the fastest with enough of them; None if none has."""
-    recorded = [
-        row for row in recorded_results()
-        if row.provider == "flashmask" and row.status == "ok" and row.median_ms and row.dtype == "bfloat16"
-        and (row.head_dim, row.direction) == (head_dim, direction) and row.heads == row.kv_heads
-    ]  # fmt: skip
-    by_backend = ([row for row in recorded if row.backend == backend] for backend in OUR_BACKENDS)
-    rows = next((rows for rows in by_backend if len(rows) >= _FEWEST_ROWS), None)
-    if rows is None:
+def time_model(head_dim: int = 128, direction: str = "forward", gpu: str = "H200") -> TimeModel | None:
+    """The model of our kernels on an H200, from the recorded runs, or of the paper's on an A100, from its tables.
+
+    None where too few masks were measured. ValueError for a GPU that is none of GPUS.
+    """
+    if gpu not in GPUS:
+        raise ValueError(f"gpu: wanted one of {', '.join(GPUS)}, got {gpu!r}")
+    rows, device, backend, basis = _measured(gpu, head_dim, direction)
+    families = [family for family, _, _ in rows]
+    if len(set(families)) < _FEWEST_FAMILIES:
         return None
-    work = []
+    amounts, times = np.array([a for _, a, _ in rows]), np.array([t for _, _, t in rows])
+    rates = _fit(amounts, times)
+    held_out = {}
+    for family in dict.fromkeys(families):
+        out = np.array([name == family for name in families])
+        told = amounts[out] @ _fit(amounts[~out], times[~out])
+        held_out[family] = float(abs(told / times[out] - 1).max())
+    errors = tuple((amounts @ rates / times - 1).tolist())
+    return TimeModel(gpu, head_dim, direction, device, backend, basis, tuple(rates.tolist()), errors, held_out)
+
+
+def _fit(amounts: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The rates; those that would be below 0 are 0."""
+    share = amounts / times[:, None]
+    used = list(np.flatnonzero(share.any(0)))
+    while True:
+        known = np.zeros(share.shape[1])
+        known[0], known[1] = 1.0, -_PARTIAL_TO_FULL
+        known *= share[:, 1].max() / _GIVE_OR_TAKE
+        found, *_ = np.linalg.lstsq(
+            np.vstack([share, known])[:, used], np.r_[np.ones(len(times)), 0.0], rcond=None
+        )  # fmt: skip
+        if found.min() >= 0:
+            break
+        del used[int(found.argmin())]
+    rates = np.zeros(share.shape[1])
+    rates[used] = found
+    return rates
+
+
+def _measured(gpu: str, head_dim: int, direction: str):
+    """[(family, amounts of B x H heads, ms)], device, backend, basis."""
+    if gpu == "A100":
+        rows = [
+            (row.mask, TOKENS // row.seqlen * HIDDEN // head_dim * np.array(_paper_work(row.mask, row.seqlen).amounts),
+             row.ms["flashmask", direction])
+            for row in paper_rows() if row.head_dim == head_dim
+        ]  # fmt: skip
+        return rows, "NVIDIA A100-SXM 80GB", "the paper's", "the paper's tables"
+    by_backend = defaultdict(list)
+    for row in recorded_results():
+        ours = row.provider.startswith("flashmask") and row.status == "ok" and row.median_ms and not row.warning
+        if ours and row.dtype == "bfloat16" and row.heads == row.kv_heads and gpu in (row.where.device if row.where else ""):
+            if (row.head_dim, row.direction) == (head_dim, direction):
+                by_backend[row.backend].append(row)
+    for backend in OUR_BACKENDS:
+        rows = _newest(by_backend[backend])
+        if rows:
+            found = []
+            for row in rows:
+                amounts = np.array(_recorded_work(row.mask, row.mask_name, row.seqlen_q, row.seqlen_k).amounts)
+                amounts[RATES.index("skipped")] = 0.0  # ours do not come by them
+                found.append((row.mask_name or row.mask, row.batch * row.heads * amounts, row.median_ms))
+            return found, rows[0].where.device, backend, f"{len(rows)} recorded runs"
+    return [], "", "", ""
+
+
+def _newest(rows):
+    """The rows of the newest version of the kernels that has enough of them; else none."""
+    commits = defaultdict(list)
     for row in rows:
-        _, partial, full = (
-            classify_tiles(build(row.mask, row.seqlen_q, row.seqlen_k), BLOCK, BLOCK).counts[0, 0].tolist()
-        )
-        work.append([partial, full, -(-row.seqlen_q // BLOCK)])
-    times = np.array([row.median_ms / (row.batch * row.heads) for row in rows])
-    share = np.array(work) / times[:, None]
-    rates, *_ = np.linalg.lstsq(share, np.ones(len(rows)), rcond=None)
-    device = rows[0].where.device if rows[0].where else "a GPU"
-    return TileRates(*rates.tolist(), device, rows[0].backend or "", float(abs(share @ rates - 1).max()))
+        commits[row.where.commit].append(row)
+    enough = [some for some in commits.values() if len({row.mask for row in some}) >= _FEWEST_FAMILIES]
+    return max(enough, key=lambda some: max(row.date_utc or "" for row in some), default=[])
+
+
+@cache
+def _recorded_work(text: str, name: str, seqlen_q: int, seqlen_k: int) -> Work:
+    """Of a recorded mask; the tiles of the paper's are counted already."""
+    if seqlen_q == seqlen_k and (name, seqlen_q) in paper_tiles() and text == paper_mask_text(name, seqlen_q):
+        return Work.counted(paper_tiles()[name, seqlen_q]["default"], seqlen_q, seqlen_k, *_paper_packing(name))
+    return Work.of(build(text, seqlen_q, seqlen_k))
+
+
+def _paper_work(name: str, seqlen: int) -> Work:
+    """Of a mask of the paper's tables, the mean of its samples; its document rows are those of another mask."""
+    counts = paper_tiles()["shifted_document" if name == "document" else name, seqlen]["mean"]
+    return Work.counted(counts, seqlen, seqlen, *_paper_packing(name))
+
+
+@cache
+def _paper_packing(name: str) -> tuple[bool, int]:
+    return _packing(build(paper_mask_text(name, 8192), 8192).canonical())
 
 
 def merge_ms(passes: int, batch: int, seqlen_q: int, heads: int, head_dim: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..masks.column_mask import ColumnMask
 from ..masks.fit import Fit
 from ..tiles.classify import TileKind, classify_tiles
-from .tile_time import BLOCK, merge_ms, tile_rates
+from .tile_time import Work, merge_ms, time_model
 
 # Columns of all the passes together that are counted tile by tile; more passes than that are no sensible answer.
 MAX_COUNTED_COLUMNS = 1 << 22
@@ -73,9 +73,8 @@ def _tiles(masks, block_m: int, block_n: int) -> tuple[int | None, int | None]:
 
 def estimated_ms(masks, batch: int, heads: int, head_dim: int, direction: str) -> float | None:
     """About how long B x H heads of a mask in some passes take on the recorded GPU; None where that is not known."""
-    rates = tile_rates(head_dim, direction)
-    if masks is None or rates is None:
+    model = time_model(head_dim, direction)
+    if masks is None or model is None:
         return None
-    row_blocks = -(-masks[0].seqlen_q // BLOCK) * len(masks)
     merging = merge_ms(len(masks), batch, masks[0].seqlen_q, heads, head_dim)
-    return rates.of(*_tiles(masks, BLOCK, BLOCK), row_blocks, batch * heads) + merging
+    return sum(model.ms(Work.of(mask), batch * heads) for mask in masks) + merging

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+DATA = Path(__file__).parent
 PAPER_LENGTHS = (8192, 32768, 131072)
 
 PAPER_MASKS = (
@@ -75,7 +76,7 @@ def paper_samples(seqlen: int) -> list[PaperSample]:
             tuple(sample["prefix_lengths"]),
             tuple(map(bool, sample["qk_sparse_flags"])),
         )
-        for sample in _read("paper_samples.json")["samples"][str(seqlen)]
+        for sample in read("paper_samples.json")["samples"][str(seqlen)]
     ]
 
 
@@ -88,7 +89,7 @@ def default_sample(seqlen: int) -> PaperSample:
 
 def paper_rho() -> dict:
     """Mean rho of the five samples at 128x128 by the paper's rule: {"seqlen": [...], mask name: [a value a length]}."""
-    return _read("paper_rho.json")
+    return read("paper_rho.json")
 
 
 def paper_mask_text(name: str, seqlen: int, sample: PaperSample | None = None) -> str:
@@ -141,5 +142,6 @@ def _question_and_answers(length: int) -> tuple[int, int, int, int]:
 
 
 @cache
-def _read(name: str) -> dict:
-    return json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+def read(name: str) -> dict:
+    """A JSON file of this folder."""
+    return json.loads((DATA / name).read_text(encoding="utf-8"))

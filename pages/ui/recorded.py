@@ -14,7 +14,7 @@ from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.masks.patterns import PATTERNS
 
-from . import build, cards, state
+from . import build, cards, estimate, state
 from .build import Built, tile_counts
 from .link import Screen, name_of
 from .measure import results
@@ -91,11 +91,11 @@ def title(rows: list[BenchRow]) -> str:
 
 
 def card(built: Built, screen: Screen) -> str:
-    """The card of the recorded case that matches the screen, or of the nearest; empty where there is none."""
+    """The card of the recorded case with the mask of the screen, else of an estimate; empty where there is neither."""
     found = nearest(built, screen)
-    if found is None:
-        return ""
-    rows, same = found
+    if found is None or not found[1]:
+        return estimate.card(built, screen)
+    rows, _ = found
     ours = _best(rows, "flashmask", "forward")
     dense, flex = _best(rows, "sdpa_dense", "forward"), _best(rows, "flex", "forward")
     rival, name = (flex, "FlexAttention") if flex else (dense, "the dense mask")
@@ -116,13 +116,10 @@ def card(built: Built, screen: Screen) -> str:
     where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
     date = (ours.date_utc or "")[:10]
     commit = (ours.where.commit or "")[:7] if ours.where else ""
-    heading, foot = f"Measured {where}", f"{ours.dtype}. {date} {commit}".strip() + "."
-    shape = f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}"
-    if not same:
-        heading = f"Another mask, measured {where}"
-        shape = f"<b>{escape(ours.mask_name or ours.mask[:60])}</b>, N {ours.seqlen_q:,}, {shape}"
-        foot = f"This mask was not recorded; of those that were, this one is most like it: {LIKENESS}. {foot}"
-    return cards.card(heading, big, body, small=shape, foot=foot)
+    return cards.card(
+        f"Measured {where}", big, body, small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}",
+        foot=f"{ours.dtype}. {date} {commit}".strip() + ".",
+    )  # fmt: skip
 
 
 def section(built: Built, screen: Screen, *, folded: bool) -> None:

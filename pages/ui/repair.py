@@ -9,11 +9,11 @@ import numpy as np
 import streamlit as st
 
 import flashmask_core as fm
-from flashmask_core.bench.tile_time import tile_rates
 from flashmask_core.bench.ways_on import WayOn, ways_on
 
-from . import cards, state, theme, thumbnail
+from . import cards, estimate, state, theme, thumbnail
 from .build import Built, fitted, of_screen
+from .estimate import HEAD_DIM
 from .link import Screen
 from .shelf import shelf
 
@@ -23,7 +23,6 @@ _WORDS = {
     "wider": ("Show a little more", "pairs shown that should be hidden", "one pass, not exact"),
     "passes": ("Exact", "pairs wrong", "merged by their log-sum-exp"),
 }
-HEAD_DIM = 128
 _LEAST_MS = 0.05  # below it a kernel's launch counts for more than its tiles
 
 
@@ -45,13 +44,7 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
         for column, one in zip(columns, _costs(item_title, screen, file)):
             with column:
                 _card(one, way, fit)
-    rates = tile_rates(HEAD_DIM)
-    if rates:
-        st.caption(
-            f"Tiles of {screen.tile}. Times are estimates for an {rates.device.removeprefix('NVIDIA ')}, bf16, one "
-            f"batch entry, {screen.heads} heads, D {HEAD_DIM}, from the recorded runs (off by up to "
-            f"{100 * rates.worst_error:.0f} % there)."
-        )
+    st.caption(f"Tiles of {screen.tile}. {estimate.basis(screen.heads)}")
     _list(fit)
     return of_screen(screen, way)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from flashmask_core.bench.tile_time import tile_rates
-
+from .. import estimate
 from ..link import Screen
 from ..words import bytes_text, percent_text, ratio_text
-from .sides import HEAD_DIM, Cost, Side
-
-_LEAST_MS = 0.05  # below it a kernel's launch counts for more than its tiles
+from .sides import Cost, Side
 
 
 def table_html(sides: tuple[Side, Side], costs: tuple[Cost, Cost]) -> str:
@@ -37,13 +34,7 @@ def table_html(sides: tuple[Side, Side], costs: tuple[Cost, Cost]) -> str:
 def basis(screen: Screen) -> str:
     """What the numbers of the table rest on."""
     tiles = f"Tiles of {screen.tile}, {screen.rule} rule."
-    rates = tile_rates(HEAD_DIM)
-    if not rates:
-        return tiles
-    return (
-        f"{tiles} Times are estimates for an {rates.device.removeprefix('NVIDIA ')}, bf16, one batch entry, "
-        f"{screen.heads} heads, D {HEAD_DIM}, from the recorded runs (off by up to {100 * rates.worst_error:.0f} % there)."
-    )
+    return f"{tiles} {estimate.basis(screen.heads)}".strip()
 
 
 def _computed(cost: Cost) -> int | None:
@@ -68,7 +59,7 @@ def _stored(side: Side) -> str:
 def _ms(value: float | None) -> str:
     if value is None:
         return "not known"
-    return f"{value:.3g} ms" if value >= _LEAST_MS else f"below {_LEAST_MS} ms"
+    return f"{value:.3g} ms" if value >= estimate.LEAST_MS else f"below {estimate.LEAST_MS} ms"
 
 
 def _times(numbers: list | None) -> str:

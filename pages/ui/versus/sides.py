@@ -13,10 +13,10 @@ from flashmask_core.masks.compare import Difference, runs_of
 from flashmask_core.masks.lint import Finding
 
 from .. import build
+from ..estimate import HEAD_DIM
 from ..link import Screen
 from ..shelf import shelf
 
-HEAD_DIM = 128
 _ABOUT_MEANT = ("explained", "flag", "ends", "leak")  # findings that say how a mask misses what was meant
 
 
