@@ -33,6 +33,15 @@ def attend(q, k, v, mask: ColumnMask, scale: float, *, hopper: bool = False, det
     return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30, engine)
 
 
+def gradients(dout, q, k, v, out, lse, mask: ColumnMask, scale: float, *, hopper: bool = False,
+              deterministic: bool = False):  # fmt: skip
+    """(dq, dk, dv) of `attend` at a scale above 0, of what it returned, for who recomputes and not records."""
+    deterministic = deterministic or scale < _SMALLEST_HOPPER_SCALE
+    engine = choose_engine(q.shape[3], hopper=hopper, deterministic=deterministic)
+    vectors, plan = prepare(mask, q.shape[3], q.dtype, True, engine)
+    return _backward_op(dout, None, q, k, v, out, lse, vectors, plan[3:], mask.causal, mask.bounds, scale, engine)
+
+
 def choose_engine(head_dim: int, *, hopper: bool, deterministic: bool) -> str:
     if not hopper:
         return "triton"

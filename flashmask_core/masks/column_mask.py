@@ -195,8 +195,8 @@ class ColumnMask:
         )
         return (self.seqlen_q - (lower + upper - both)).sum(-1)
 
-    def empty_rows(self) -> torch.Tensor:
-        """bool [B, Hm, Sq]: the queries that see no key at all."""
+    def visible_keys(self) -> torch.Tensor:
+        """int64 [B, Hm, Sq]: how many keys every query sees, without a dense array."""
         lts, lte, uts, ute = (v.to(torch.int64) for v in self.vectors)
         # Joined, the two runs of a column are at most two disjoint ones: count how many columns hide each row.
         overlap = (torch.maximum(lts, uts), torch.minimum(lte, ute))
@@ -210,7 +210,11 @@ class ColumnMask:
             weight = sign * there.to(torch.int64)
             change.scatter_add_(-1, start.clamp(0, self.seqlen_q), weight)
             change.scatter_add_(-1, end.clamp(0, self.seqlen_q), -weight)
-        return change.cumsum(-1)[..., : self.seqlen_q] == self.seqlen_k
+        return self.seqlen_k - change.cumsum(-1)[..., : self.seqlen_q]
+
+    def empty_rows(self) -> torch.Tensor:
+        """bool [B, Hm, Sq]: the queries that see no key at all."""
+        return self.visible_keys() == 0
 
     def equals(self, other: "ColumnMask") -> bool:
         """True if both show the same pairs, however they are packed (B and Hm may broadcast)."""
