@@ -28,7 +28,8 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
 
     Args:
         q: [B, Sq, H, D]; k, v: [B, Sk, Hk, D] with H % Hk == 0 and D <= 256; fp16, bf16 or fp32, any strides (a
-            tensor whose last stride is not 1, or whose strides are no multiples of 16 bytes, is copied first).
+            tensor whose last stride is not 1, or whose strides are no multiples of 16 bytes, is copied first). In a
+            torch.autocast region they are taken in its dtype.
         mask: a ColumnMask on q's device with batch 1 or B and 1, Hk or H heads, or a list of such passes whose visible
             pairs are disjoint (from `fit(...).passes`), merged by their lse. None: see the next two.
         startend_row_indices: Paddle's int32 tensor [1 or B, Hm, Sk, C], read together with `causal`.
@@ -58,6 +59,7 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
             raise ValueError(f"{name}: {reason}; leave it out or pass {'None' if name == 'window_size' else 0}")
     if not isinstance(causal, bool):
         raise TypeError(f"causal: wanted True or False, got {causal!r}")
+    q, k, v = _autocast(q, k, v)
     _check_tensors(q, k, v)
     scale = _checked_scale(softmax_scale, q.shape[3])
     passes = _passes(q, k, mask, startend_row_indices, causal)
@@ -107,6 +109,17 @@ def _hopper_reason(triton_reason: str | None) -> str | None:
 
 def _is_hopper(device: torch.device | None = None) -> bool:
     return torch.cuda.get_device_capability(device) == (9, 0)
+
+
+def _autocast(*tensors):
+    """In the dtype of the autocast region that this is called in, if it is in one, as scaled_dot_product_attention."""
+    if not all(isinstance(x, Tensor) and x.is_floating_point() for x in tensors):
+        return tensors
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(x if x.dtype == torch.float64 else x.to(dtype) for x in tensors)
 
 
 def _check_tensors(q, k, v) -> None:

@@ -265,15 +265,6 @@ def test_compiles_without_a_graph_break(warm, device, attend):
     assert_same(results(compiled, q, k, v, dout), want)
 
 
-def test_operator_is_well_formed(device):
-    from flashmask_core.kernels import operator
-
-    mask = fm.mask("causal", 40).to(device)
-    q, k, v, _ = inputs(1, 40, 40, 1, 1, 16, torch.float32, device)
-    vectors, plan = operator.prepare(mask, 16, torch.float32, True)
-    torch.library.opcheck(operator._forward_op, (q, k, v, vectors, plan, True, 1, 0.25, "triton"))
-
-
 def test_a_mask_first_used_in_inference_mode_can_be_trained_with(device):
     q, k, v, dout = inputs(1, 20, 20, 1, 1, 16, torch.float32, device)
     with torch.inference_mode():
