@@ -3,7 +3,11 @@
 import streamlit as st
 
 from pages.ui import bar, beside, cards, jobs, numbers, picture, state
+from pages.ui.stack import panel as stack
 
+state.current()
+picture.begin()
+stack.hear()
 screen = state.current()
 
 st.title("Compose a mask", anchor=False)
@@ -20,13 +24,15 @@ def run_button() -> None:
 
 
 bar.mask_bar(screen, action=run_button)
-bar.chips(screen)
+bar.chips(screen, layers=False)
+stack.panel(screen)
 built = bar.built_or_explained(screen)
-picture.begin()
 
 
 @st.fragment
 def canvas_and_cards() -> None:
+    if state.current().mask != screen.mask:  # it was painted on
+        st.rerun()
     left, right = st.columns([3.5, 1], gap="medium")
     with left:
         picture.picture(built)

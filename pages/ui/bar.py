@@ -7,13 +7,12 @@ from html import escape
 import streamlit as st
 
 import flashmask_core as fm
-from flashmask_core.masks.patterns import PATTERNS
 
-from . import copy_link, examples, layers, presets, repair, state, upload, working
+from . import copy_link, examples, presets, repair, state, upload, working
 from .build import Built, built, of_screen, runs_of
 from .link import MAX_LENGTH, RULES, Screen
+from .stack import panel as stack
 
-_COMPARISON = "a comparison (attention sink, window, …)"
 _TILES = ["64 × 64", "128 × 64", "64 × 128", "128 × 128", "256 × 128", "128 × 256", "256 × 256"]
 
 
@@ -86,8 +85,8 @@ def length_and_tile(screen: Screen) -> None:
     )
 
 
-def chips(screen: Screen) -> None:
-    """Preset masks, the pattern picker, undo and redo."""
+def chips(screen: Screen, layers: bool = True) -> None:
+    """Preset masks, layers if the page does not show them itself, undo and redo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="chips"):
         st.session_state["w_preset"] = None if screen.file else presets.matching(screen.mask, screen.keys)
         st.pills(
@@ -100,12 +99,11 @@ def chips(screen: Screen) -> None:
         )
         examples.popover()
         upload.button()
-        box = st.popover("Layers", width=100, key="picker", on_change="rerun")
-        with box:
+        if layers:
+            box = st.popover("Layers", width=100, key="layers", on_change="rerun")
             if box.open:
-                layers.panel(screen)
-            st.markdown("**Add a layer**")
-            _pattern_picker(screen)
+                with box:
+                    stack.panel(screen)
         st.button(
             ":material/undo:",
             on_click=state.undo,
@@ -126,38 +124,6 @@ def _take_preset() -> None:
     name = st.session_state["w_preset"]
     if name:
         state.change(mask=presets.PRESETS[name](state.current().keys))
-
-
-def _pattern_picker(screen: Screen) -> None:
-    names = [_COMPARISON, *PATTERNS]
-    name = st.selectbox("Pattern", names, names.index("sliding_window"), key="w_pattern", persist_state="session")
-    if name == _COMPARISON:
-        st.caption("Integer arithmetic in q and k: `k < 16` is an attention sink, `q - k < 512` a window, `q != k`.")
-        term = f"({st.text_input('Comparison', 'k < 16', key='w_comparison').strip()})"
-    else:
-        term = _typed_pattern(name, screen)
-    operators = {"&": "and, &", "|": "or, |", "=": "replace"}
-    how = st.segmented_control(
-        "Join it to the text by", list(operators), default="&", format_func=operators.__getitem__, key="w_join"
-    )
-    text = presets.joined(screen.mask, how or "&", term)
-    st.code(text, language=None, wrap_lines=True)
-    st.button("Insert", type="primary", on_click=_insert, args=(text,), width="stretch")
-
-
-def _insert(text: str) -> None:
-    state.change(mask=text)
-    st.session_state.picker = False
-
-
-def _typed_pattern(name: str, screen: Screen) -> str:
-    """A field for every argument of a pattern; the term they make."""
-    pattern = PATTERNS[name]
-    st.caption(f"{pattern.about} Visible: `{pattern.rule}`")
-    typed = []
-    for parameter, text in zip(pattern.parameters, presets.argument_texts(name, screen.keys)):
-        typed.append(st.text_input(f"{parameter.name}: {parameter.about}", text, key=f"w_arg_{name}_{parameter.name}"))
-    return f"{name}({', '.join(t.strip() for t in typed if t.strip())})" if typed else name
 
 
 def built_or_explained(screen: Screen) -> Built:

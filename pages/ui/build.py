@@ -16,6 +16,7 @@ import torch
 
 import flashmask_core as fm
 
+from .layers import without_off
 from .link import Screen
 from .shelf import shelf
 
@@ -118,7 +119,7 @@ def _built(text: str, seqlen_q: int, seqlen_k: int, variant: str, plane: tuple[i
         whole = content if isinstance(content, fm.ColumnMask) else fm.ColumnMask.from_runs(content)
     else:
         runs = runs_of(text, seqlen_q, seqlen_k)
-        whole, notes = fm.ColumnMask.from_runs(runs), fm.parse(text).notes(seqlen_q, seqlen_k, runs)
+        whole, notes = fm.ColumnMask.from_runs(runs), fm.parse(without_off(text)).notes(seqlen_q, seqlen_k, runs)
         if seqlen_k <= _LINTED_UP_TO:
             findings = (found for found in fm.lint(runs) if found.level != "note")
             notes += [found.message for found in findings if found.code not in ("empty rows", "future")]

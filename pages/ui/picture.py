@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import canvas, presses, state
-from .build import Built, fitted_of
+from . import canvas, presses, state, strokes
+from .build import Built, fitted_of, of_screen
+from .link import Screen
 
 _KEY = "canvas"
 
 
 def begin() -> None:
-    """Hear what the canvas has to tell, and take selection and view of the moment into the canvas's data; call it on every full run of a page.
+    """Hear what the canvas has to tell, and take selection and view of the moment into the canvas's data.
+
+    Call it on every full run of a page, before anything is drawn.
 
     Between full runs the canvas moves on by itself, and its data, megabytes for a million tokens, stays as it is.
     """
@@ -27,7 +30,10 @@ def begin() -> None:
 
 
 def picture(built: Built) -> None:
-    """Draw the mask; a click on it becomes the screen's selection, where it looks the screen's view."""
+    """Draw the mask; a click on it becomes the screen's selection, where it looks the screen's view.
+
+    What is painted on it goes into the screen's text, if it is that text's mask, or stands for it.
+    """
     if st.session_state.canvas_start["opened"] != st.session_state.opened:
         begin()
     screen, start = state.current(), st.session_state.canvas_start
@@ -41,8 +47,11 @@ def picture(built: Built) -> None:
         opened=start["opened"],
         heard=start["heard"],
         drawn=start["drawn"],
+        editable=not screen.file and (built.text, built.seqlen_q, built.seqlen_k) == _text_and_lengths(screen),
+        edited=st.session_state.get("edit_heard", 0),
         broken=fitted_of(built).columns if built.way else (),
     )
+    st.session_state.shown_way = built.way
     canvas.draw(data, key=_KEY, **_LISTENERS)
 
 
@@ -72,4 +81,32 @@ def _look(view) -> None:
     state.looked(view=None if view is None else state.current().nearest_view(view))
 
 
-_LISTENERS = {"selection": state.chosen, "view": _look, "drawn": _drawn}
+def _text_and_lengths(screen: Screen) -> tuple[str, int, int]:
+    return screen.mask, screen.seqlen_q, screen.keys
+
+
+def _edit(told) -> None:
+    """What was painted or dragged becomes text."""
+    try:
+        st.session_state.edit_heard = int(told["told"])
+        text = _edited(told, state.current())
+    except (ValueError, TypeError, KeyError) as error:
+        st.toast(str(error).splitlines()[0][:200])
+        return
+    state.change(mask=text)
+
+
+def _edited(told: dict, screen: Screen) -> str:
+    if "box" in told:
+        r0, r1, c0, c1 = map(int, told["box"])
+        if not (0 <= r0 < r1 <= screen.seqlen_q and 0 <= c0 < c1 <= screen.keys):
+            raise ValueError("the box lies outside the mask")
+        return strokes.painted(screen.mask, told.get("paint") == "hide", (r0, r1, c0, c1))
+    name, *numbers = told["move"]
+    if name not in ("lts", "lte", "uts", "ute") or len(numbers) != 4:
+        raise ValueError("this is no boundary")
+    shown = of_screen(screen, st.session_state.get("shown_way", ""))
+    return strokes.moved(screen.mask, shown.mask, strokes.Move(name, *map(int, numbers)))
+
+
+_LISTENERS = {"selection": state.chosen, "view": _look, "drawn": _drawn, "edit": _edit}

@@ -81,11 +81,3 @@ def _plain(value) -> str:
         inner = ", ".join(map(_plain, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return str(value)
-
-
-def joined(text: str, operator: str, term: str) -> str:
-    """text & term or text | term, with parentheses where | stands beside &; operator "=" replaces the text."""
-    if operator == "=" or not text.strip():
-        return term
-    loose = "|" in text or " or " in text
-    return f"({text.strip()}) & {term}" if operator == "&" and loose else f"{text.strip()} {operator} {term}"

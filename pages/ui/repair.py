@@ -37,6 +37,8 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
         f"column{'s' * (screen.keys != 1)} need up to {error.max_runs:,} hidden runs, and four vectors hold two. There "
         "are three ways on; the one that is chosen stands for it on this page.</div>"
     )
+    if state.can_undo():
+        st.button("Undo the last change", on_click=state.undo, key="undo_repair", icon=":material/undo:")
     with st.container(key="repair"):
         picture, *columns = st.columns([0.72, 1, 1, 1], gap="small")
         with picture:

@@ -19,7 +19,7 @@ from . import shelf
 from .link import PLACE, Screen, parse_tile
 
 _MOST_STEPS = 50  # that can be undone
-_LATE_S = 3.0  # a click may still carry the link that was on the page before the last change
+_LATE_S = 3.0  # what the browser sends may still carry the link and the texts from before the last change
 _MOST_LINKS = 16  # that are remembered as written by us
 
 
@@ -73,19 +73,22 @@ def _reopen() -> None:
     st.session_state.opened = st.session_state.get("opened", 0) + 1
 
 
-def change(**values) -> None:
+def change(gesture: str = "", **values) -> None:
     """Put new values into the screen (from a callback or a page), and into its widgets.
 
-    A text typed or chosen takes the place of an uploaded mask; another length shows all of it again.
+    A text typed or chosen takes the place of an uploaded mask; another length shows all of it again. Texts of one
+    gesture, such as the drag of a slider, are one step that can be undone.
     """
-    _set(**values)
+    _set(gesture, **values)
     _seed_widgets(current())
 
 
-def _set(**values) -> None:
+def _set(gesture: str = "", **values) -> None:
     before = st.session_state.screen
     if "mask" in values and (values["mask"] != before.mask or before.file and "file" not in values):
-        _remember(before)
+        if not gesture or gesture != st.session_state.get("gesture"):
+            _remember(before)
+        st.session_state.gesture = gesture
         values = {"file": "", "plane": (0, 0), "case": "", **values}
     screen = replace(before, **values)
     if screen.at and not screen.holds(screen.at):
@@ -191,7 +194,7 @@ def _step(origin: str, target: str) -> None:
     session = st.session_state
     if not session.get(origin):
         return
-    then, now = session[origin].pop(), session.screen
+    then, now, session.gesture = session[origin].pop(), session.screen, ""
     session.setdefault(target, []).append(now)
     screen = replace(now, mask=then.mask, file=then.file, plane=then.plane, other=then.other, case="")
     if then.file:
@@ -202,6 +205,8 @@ def _step(origin: str, target: str) -> None:
 
 def _seed_widgets(screen: Screen) -> None:
     """Give the widgets their values; on every run, since a widget of another page with the same key is forgotten."""
+    seeded = st.session_state.setdefault("seeded", {})
+    replaced = st.session_state.setdefault("replaced", {})
     for key, value in {
         "w_mask": "" if screen.file else screen.mask,
         "w_n": screen.seqlen_q,
@@ -211,7 +216,16 @@ def _seed_widgets(screen: Screen) -> None:
         "w_heads": screen.heads,
         "w_plane": screen.plane,
     }.items():
-        st.session_state[key] = value
+        before = seeded.get(key, value)
+        if before != value:
+            replaced[key] = [*replaced.get(key, [])[-20:], (before, monotonic())]
+        st.session_state[key] = seeded[key] = value
+
+
+def _is_late(key: str, value) -> bool:
+    """True for what we ourselves put something else in place of a moment ago: the browser had not heard of it yet."""
+    replaced = st.session_state.get("replaced", {}).get(key, [])
+    return any(value == before and monotonic() - when < _LATE_S for before, when in replaced)
 
 
 def widget(key: str) -> dict:
@@ -226,6 +240,10 @@ def collect(key: str) -> None:
     read as a tile or as a length is put back.
     """
     value, before = st.session_state.get(key), st.session_state.screen
+    if _is_late(key, value):
+        change()
+        return
+    st.session_state.seeded[key] = value
     if key == "w_tile":
         block_m, block_n = parse_tile(value or "") or (before.block_m, before.block_n)
         change(block_m=block_m, block_n=block_n)

@@ -25,6 +25,7 @@ _PAGE_CSS = """
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
+.st-key-stack { min-height: 38px; }
 [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
 .st-key-patterns { min-height: 1400px; }
 .st-key-versus { min-height: 420px; }
@@ -109,11 +110,7 @@ CARD_CSS = """
 .fm-versus-table th { color: var(--fm-dim); font-weight: 400; }
 .fm-versus-table th[scope="row"] { text-align: left; padding-left: 0; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
-[data-testid="stPopoverBody"]:has(.st-key-layers) { width: min(600px, 94vw); }
-.st-key-layers [data-testid="stHorizontalBlock"], .st-key-layers [data-testid="stLayoutWrapper"] > div {
-  flex-wrap: nowrap; }
-.st-key-layers [data-testid="stElementContainer"]:has(input) { flex: 1 1 0; min-width: 0; }
-.st-key-layers button { padding-inline: 4px; min-width: 0; }
+[data-testid="stPopoverBody"]:has(.st-key-stack) { width: min(760px, 94vw); }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
 .st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }

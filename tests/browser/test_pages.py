@@ -85,15 +85,6 @@ def test_the_keyboard_reaches_the_picture_in_one_step(screen):
     assert tab.told("selected") == {"q": before["q"], "k": before["k"] + 1}
 
 
-def test_inserting_a_pattern_closes_its_menu(shared):
-    tab = shared.go(mask="causal", n=100)
-    tab.page.get_by_role("button", name="Layers").click()
-    tab.page.get_by_role("button", name="Insert").click()
-    tab.page.wait_for_url("**sliding_window*")
-    expect(tab.page.get_by_role("button", name="Insert")).to_be_hidden()
-    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("causal & sliding_window(33)")
-
-
 def test_a_click_on_a_curve_chooses_its_column(shared):
     tab = shared.go(mask="causal & document(60, 40)", n=100)
     plot = tab.page.locator(".js-plotly-plot .nsewdrag").first
@@ -141,26 +132,3 @@ def test_a_link_to_any_page_opens_without_a_word_in_the_console(screen, name):
     tab.settled()
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("sliding_window(37)")
     assert tab.word("mask").startswith("384x384:") and "tile=64x64" in tab.page.url
-
-
-def test_layers_and_text_are_two_views_of_one_mask(shared):
-    tab = shared.go(mask="causal & (k < 50)", n=100)
-    page, text = tab.page, tab.page.get_by_label("Mask", exact=True)
-    page.get_by_role("button", name="Layers").click()
-    page.locator(".st-key-layer_not_1 button:visible").click()
-    expect(text).to_have_value("causal & ~(k < 50)")
-    page.get_by_label("Mask of layer 2").fill("k < 20")
-    page.get_by_label("Mask of layer 2").press("Enter")
-    expect(text).to_have_value("causal & ~(k < 20)")
-    page.locator(".st-key-layer_op_1 button:visible").click()
-    expect(text).to_have_value("causal | ~(k < 20)")
-    expect(page.locator(".fm-canvas[data-ready]")).to_have_count(1)
-    page.keyboard.press("Escape")
-    expect(page.get_by_label("Mask of layer 2")).to_have_count(0)
-    tab.settled()
-    for value in ("causal & ~(k < 20)", "causal & ~(k < 50)", "causal & (k < 50)"):
-        page.locator(".st-key-undo_text button:visible").click()
-        expect(text).to_have_value(value)
-    page.locator(".st-key-redo_text button:visible").click()
-    expect(text).to_have_value("causal & ~(k < 50)")
-    tab.settled()

@@ -11,7 +11,7 @@ from flashmask_core.bench.tile_time import Work, time_model
 from flashmask_core.masks.examples import EXAMPLES
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.bar import shortened
-from pages.ui.presets import PRESETS, argument_texts, joined, matching
+from pages.ui.presets import PRESETS, argument_texts, matching
 
 PAGES = ["compose", "measure"]
 
@@ -35,16 +35,6 @@ def test_the_pages_without_a_text_field_open_with_every_preset(open_app, page, t
     app = open_app(page, mask=text, n=700)
     assert not app.exception and "fm-error" not in html_of(app)
     assert app.session_state["screen"].mask == text
-
-
-@pytest.mark.parametrize("name", PATTERNS)
-def test_the_picker_writes_a_text_that_parses(open_app, name):
-    import flashmask_core as fm
-
-    for n in (10, 1000):
-        arguments = [text for text in argument_texts(name, n) if text]
-        text = f"{name}({', '.join(arguments)})" if arguments else name
-        fm.mask(joined("full", "&", text), n)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -211,14 +201,6 @@ def test_a_small_mask_is_offered_smaller_tiles(open_app):
     next(button for button in app.button if button.label.startswith("Use tiles of")).click().run()
     assert app.session_state["screen"].block_m < 16 and not app.exception
     assert not [button for button in open_app().button if button.label.startswith("Use tiles of")]
-
-
-def test_a_comparison_can_be_picked(open_app):
-    app = open_app(mask="causal", n=100)
-    app.selectbox(key="w_pattern").select_index(0).run()
-    app.text_input(key="w_comparison").set_value("k < 7").run()
-    next(button for button in app.button if button.label == "Insert").click().run()
-    assert app.session_state["screen"].mask == "causal & (k < 7)" and not app.exception
 
 
 def test_a_long_message_is_cut():

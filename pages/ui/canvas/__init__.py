@@ -32,6 +32,7 @@ _SCRIPTS = (
     "strip",
     "tiles",
     "minimap",
+    "edit",
     "input",
     "mount",
     "main",
@@ -68,6 +69,8 @@ def payload(
     opened: int = 0,
     heard: int = 0,
     drawn: bool = False,
+    editable: bool = False,
+    edited: int = 0,
     broken: np.ndarray | tuple = (),
 ) -> bytes:
     """What the browser gets of a mask with B = Hm = 1: a JSON head, then the vectors that carry information, int32.
@@ -75,8 +78,8 @@ def payload(
     A vector comes as its corners where they are few, else as it is: at most 4 bytes a column and vector, 1, 2 or 4
     vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
     before, and the selection with another mask too, unless it has made a choice behind press number `heard`; until then
-    it has its own. `broken`: the columns, rising, in which this mask stands for one that does not
-    fit; they are marked.
+    it has its own. `broken`: the columns, rising, in which this mask stands for one that does not fit; they are marked.
+    `editable`: it can be painted on, and its boundaries dragged; `edited`: "told" of the last edit that was taken.
     """
     names = PACKINGS[mask.causal, mask.bounds]
     vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
@@ -98,6 +101,8 @@ def payload(
         "opened": opened,
         "heard": heard,
         "drawn": drawn,
+        "editable": editable,
+        "edited": edited,
         "broken": ranges_of(np.asarray(broken, np.int64)),
         "matrix": f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''} · {bytes_text(sq * sk)} as bool",
         "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
@@ -136,6 +141,7 @@ def draw(data: bytes, *, key: str, **listeners) -> None:
 
     `listeners`, as in `presses.draw`: "selection" gets [query, key] or None from a click, "view" four numbers or None
     when the view has come to rest, "drawn" True with the first picture on the screen, unless the payload says that it
-    is known.
+    is known; "edit" {"paint": "hide" or "show", "box": [r0, r1, c0, c1], "told": ms} for a box that was painted,
+    {"move": [name, c0, c1, slope, by], "told": ms} for a boundary that was dragged.
     """
     presses.draw(_component(), key=key, data=data, **listeners)

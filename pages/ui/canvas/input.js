@@ -3,7 +3,7 @@
 const ZOOM_STEP = 1.25;
 
 function listen(explorer) {
-  const { root, panes } = explorer,
+  const { root, panes, editing } = explorer,
     pointers = new Map();
   let pinch = null,
     moved = 0;
@@ -33,6 +33,11 @@ function listen(explorer) {
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, event);
+      if (pointers.size > 1) editing.cancel();
+      else if (editing.begin(pane, spotAt(pane, event), event)) {
+        moved = 99; // not a click, even if the edit is cancelled
+        return;
+      }
       moved = 0;
       pinch = pointers.size === 2 ? pinchOf(pointers, pane) : null;
     });
@@ -42,9 +47,14 @@ function listen(explorer) {
         spot = spotAt(pane, event);
       if (!before) {
         explorer.hover(spot.inside ? spot : null);
+        editing.point(pane, spot);
         return;
       }
       pointers.set(event.pointerId, event);
+      if (editing.underWay) {
+        editing.drag(spot);
+        return;
+      }
       if (pinch && pointers.size === 2) {
         const now = pinchOf(pointers, pane);
         explorer.panBy(pinch.fx - now.fx, pinch.fy - now.fy);
@@ -66,6 +76,11 @@ function listen(explorer) {
     const release = (event) => {
       const was = pointers.delete(event.pointerId);
       pinch = null;
+      if (was && editing.underWay) {
+        if (event.type === "pointerup") editing.commit();
+        else editing.cancel();
+        return;
+      }
       if (was && event.type === "pointerup" && moved <= 4 && pointers.size === 0) {
         const spot = spotAt(pane, event);
         if (spot.inside) explorer.select(spot);
@@ -104,6 +119,7 @@ function press(explorer, what) {
   if (what === "in") explorer.zoom(1 / ZOOM_STEP, 0.5, 0.5);
   if (what === "out") explorer.zoom(ZOOM_STEP, 0.5, 0.5);
   if (what === "reset") explorer.reset();
+  if (what in PAINTS) explorer.editing.setMode(what);
 }
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -112,6 +128,10 @@ const JUMPS = { a: [-1, 0], d: [1, 0], w: [0, -1], s: [0, 1] }; // by a tile
 
 function onKey(explorer, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (explorer.editing.key(event)) {
+    event.preventDefault();
+    return;
+  }
   const arrow = ARROWS[event.key];
   const jump = JUMPS[event.key.toLowerCase()];
   if (arrow && (event.shiftKey || explorer.showsAll())) explorer.moveSelection(arrow[0], arrow[1]);

@@ -61,6 +61,7 @@ function drawOver(explorer) {
     drawBroken(ctx, mask.head.broken, view, palette);
     if (explorer.hovered) drawSelection(ctx, mask, view, palette, explorer.hovered, { strong: false, dots: false });
     if (explorer.selected) drawSelection(ctx, mask, view, palette, explorer.selected, { strong: true, dots });
+    explorer.editing.draw(ctx);
   }
 }
 

@@ -19,6 +19,7 @@ class Explorer {
     this.strip = new Strip(root.querySelector(".strip"), (k) => this.select(this.inColumn(k)));
     this.minimap = new Minimap(root.querySelector(".minimap"), this);
     this.tiles = new TileViews(root, this);
+    this.editing = new Editing(this);
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.panes[0].element.querySelector(".stage"));
     this.sizes.observe(root);
@@ -30,6 +31,7 @@ class Explorer {
   }
 
   destroy() {
+    this.editing.destroy();
     this.skip.remove();
     this.sizes.disconnect();
     this.probe.removeEventListener("transitionend", this.themes);
@@ -66,6 +68,8 @@ class Explorer {
       }
       if (opened || before.sq !== head.seqlen_q || before.sk !== head.seqlen_k) this.startView = head.view ?? "whole";
       this.layout();
+      if (fresh || head.edited === this.editing.sent?.told || this.editing.on !== Boolean(this.editable)) this.editing.renew();
+      this.editable = this.editing.on;
     }
     this.recolor();
   }

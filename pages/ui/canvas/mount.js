@@ -1,6 +1,6 @@
 // One object for the mounted element of a component: `Kind` is made of the element that `selector` names, again when
 // Streamlit has put another one there, and `update` gives it what is new, and a function that tells the server of a
-// press and returns its number. Returns what Streamlit calls at the end.
+// press and returns its number; a press that says the whole of something takes the place of those before. Returns what Streamlit calls at the end.
 //
 // Streamlit loses triggers: of two that wait for one run the later replaces the earlier, and a run that another one stops
 // has not called everybody. So the presses stay in the component's state, numbered, and go along with whatever request
@@ -18,9 +18,10 @@ function mount({ parentElement, setStateValue }, selector, Kind, update) {
     mounted.set(parentElement, here);
   }
   here.send = setStateValue;
-  update(here.it, (name, value) => {
+  update(here.it, (name, value, { whole = false } = {}) => {
     lastPress = Math.max(lastPress + 1, Date.now());
-    here.presses = [...here.presses, [lastPress, name, value]].slice(-MOST_PRESSES);
+    const kept = whole ? here.presses.filter(([, other]) => other !== name) : here.presses;
+    here.presses = [...kept, [lastPress, name, value]].slice(-MOST_PRESSES);
     here.send("presses", here.presses);
     return lastPress;
   });

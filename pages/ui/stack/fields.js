@@ -1,0 +1,170 @@
+// The fields of one layer. Each tells `change(text, live)` what the layer reads now; live: the hand is still on it.
+
+// A new element: properties as they are, `data` and attributes with a dash among them, then what it holds.
+function made(tag, properties = {}, ...inside) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "data") Object.assign(element.dataset, value);
+    else if (name.includes("-") || name === "role" || name === "list") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...inside.filter((one) => one !== null));
+  return element;
+}
+
+const tupleText = (numbers) => `(${numbers.join(", ")}${numbers.length === 1 ? "," : ""})`;
+
+// A whole number as typed; the old one for what is none.
+function wholeNumber(field, before, least) {
+  const value = Math.round(Number(field.value));
+  const good = field.value.trim() !== "" && Number.isFinite(value);
+  const number = good ? Math.max(least ?? -Infinity, value) : before;
+  field.value = String(number);
+  return number;
+}
+
+// The parameters of a pattern that takes a fixed number of them: a slider and a number each, or a tuple of numbers.
+function numberFields(layer, say, change) {
+  const values = layer.numbers.map((one) => one.value);
+  const text = () => `${layer.name}(${values.map((v) => (Array.isArray(v) ? tupleText(v) : v)).join(", ")})`;
+  return layer.numbers.map((one, index) => {
+    const label = `${one.name} of ${say}`;
+    const set = (value, live) => {
+      values[index] = value;
+      change(text(), live);
+    };
+    if (one.many) {
+      const field = made("input", {
+        type: "text",
+        value: one.value.join(", "),
+        size: Math.max(6, one.value.join(", ").length),
+        data: { at: `n${index}` },
+        "aria-label": label,
+      });
+      field.addEventListener("change", () => {
+        const numbers = field.value.match(/\d+/g)?.map(Number) ?? [];
+        field.value = numbers.join(", ");
+        set(numbers, false);
+      });
+      return made("label", { title: one.about }, made("span", { textContent: one.name }), field);
+    }
+    const field = made("input", {
+      type: "number",
+      value: String(one.value),
+      step: "1",
+      data: { at: `n${index}` },
+      "aria-label": label,
+    });
+    if (one.least !== null) field.min = String(one.least);
+    let slider = null;
+    if (one.slider) {
+      const [least, most] = one.slider;
+      slider = made("input", {
+        type: "range",
+        min: String(least),
+        max: String(most),
+        value: String(one.value),
+        data: { at: `s${index}` },
+        "aria-label": `${label}, slider`,
+      });
+      slider.addEventListener("input", () => {
+        field.value = slider.value;
+        set(Number(slider.value), true);
+      });
+      slider.addEventListener("change", () => set(Number(slider.value), false));
+    }
+    field.addEventListener("change", () => {
+      const value = wholeNumber(field, values[index], one.least);
+      if (slider) slider.value = String(value);
+      if (value !== values[index]) set(value, false);
+    });
+    return made("label", { title: one.about }, made("span", { textContent: one.name }), slider, field);
+  });
+}
+
+// A list of lengths or of tuples as a table, an item a column. `repeat` is a row of its own where there is one.
+function listTable(layer, say, change) {
+  const { fields, open, tuples, longer, used } = layer.list;
+  const items = layer.list.items.map(([count, ...numbers]) => ({ count, numbers }));
+  const itemText = ({ count, numbers }) => {
+    const one = tuples ? tupleText(numbers) : String(numbers[0]);
+    return count === 1 ? one : `repeat(${one}, ${count})`;
+  };
+  const tell = () => change(`${layer.name}(${items.map(itemText).join(", ")})`, false);
+  const rows = [...fields];
+  const widest = Math.max(...items.map((item) => item.numbers.length));
+  while (open && rows.length < widest + 1) rows.push(`${fields.at(-1)} ${rows.length}`);
+  if (open && rows.length > 2) rows[fields.length - 1] = `${fields.at(-1)} 1`;
+  const table = made("table", {});
+  const line = (head, cells) => {
+    const row = table.insertRow();
+    row.append(made("th", { scope: "row", textContent: head }), ...cells.map((cell) => made("td", {}, cell)));
+  };
+  const cell = (n, name, at, value, set, least = 0) => {
+    const field = made("input", {
+      type: "number",
+      min: String(least),
+      step: "1",
+      value: value === undefined ? "" : String(value),
+      data: { at },
+      "aria-label": `${name} of item ${n + 1} of ${say}`,
+    });
+    field.addEventListener("change", () => set(field));
+    return field;
+  };
+  rows.forEach((name, r) =>
+    line(
+      name,
+      items.map((item, n) => {
+        if (r > item.numbers.length) return "";
+        return cell(n, name, `t${r}.${n}`, item.numbers[r], (field) => {
+          if (open && r > 0 && field.value.trim() === "") item.numbers.splice(r, 1);
+          else item.numbers[r] = wholeNumber(field, item.numbers[r] ?? 0, 0);
+          tell();
+        });
+      }),
+    ),
+  );
+  if (items.some((item) => item.count !== 1))
+    line(
+      "times",
+      items.map((item, n) =>
+        cell(n, "times", `x${n}`, item.count, (field) => {
+          item.count = wholeNumber(field, item.count, 0);
+          tell();
+        }),
+      ),
+    );
+  line(
+    "",
+    items.map((_, n) => {
+      const button = made("button", {
+        type: "button",
+        textContent: "×",
+        title: `Remove item ${n + 1}`,
+        "aria-label": `Remove item ${n + 1} of ${say}`,
+        disabled: items.length === 1,
+        data: { at: `r${n}` },
+      });
+      button.addEventListener("click", () => {
+        items.splice(n, 1);
+        tell();
+      });
+      return button;
+    }),
+  );
+  const more = made("button", { type: "button", textContent: "+ one more", data: { at: "more" } });
+  more.addEventListener("click", () => change(longer, false));
+  const left = layer.keys - used;
+  const sum = `${grouped(used)} of ${grouped(layer.keys)} tokens`;
+  const says = left > 0 ? `${sum}, ${grouped(left)} left` : left < 0 ? `${sum}: ${grouped(-left)} too many` : sum;
+  return made(
+    "div",
+    { className: "table" },
+    made("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": `Items of ${say}` }, table),
+    made("p", {}, more, made("span", { textContent: says })),
+  );
+}
+
+const GROUPED = new Intl.NumberFormat("en-US");
+const grouped = (n) => GROUPED.format(n);

@@ -1,0 +1,183 @@
+"""Layers, painting and dragging in a real browser; what the canvas then says is what the library says of the text."""
+
+import random
+
+import pytest
+from playwright.sync_api import expect
+
+import flashmask_core as fm
+
+pytestmark = pytest.mark.browser
+
+
+def text_of(tab) -> str:
+    return tab.page.get_by_label("Mask", exact=True).input_value()
+
+
+def expect_text(tab, text: str):
+    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value(text)
+    tab.settled()
+
+
+def same_as_the_library(tab, n: int, seed: int = 0):
+    """The picture holds the text's mask at random places."""
+    mask, dice = fm.mask(text_of(tab), n), random.Random(seed)
+    for said in tab.sweep([(dice.random(), dice.random(), dice.choice(["matrix", "vectors"])) for _ in range(12)]):
+        q, k = said["q"], said["k"]
+        assert said["visible"] == bool(mask.to_dense(slice(q, q + 1), slice(k, k + 1))), (q, k, text_of(tab))
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
+    tab = screen(theme, width).open(mask="causal & document(300, 700)", n=1000)
+    card = tab.page.locator(".fm-layers .card")
+
+    card.nth(1).get_by_role("button", name="in layer 2").click()
+    field = tab.page.get_by_label("length of item 1 of layer 2")
+    field.fill("400")
+    field.press("Enter")
+    expect_text(tab, "causal & document(400, 700)")
+    tab.page.get_by_role("alert").filter(has_text="1,100 tokens").wait_for()
+    tab.page.get_by_label("Remove item 2 of layer 2").click()
+    expect_text(tab, "causal & document(400)")
+    tab.page.get_by_role("button", name="+ one more").click()
+    expect_text(tab, "causal & document(400, 600)")
+    same_as_the_library(tab, 1000)
+
+    tab.page.get_by_label("Layer to add").select_option("sliding_window")
+    tab.page.get_by_role("button", name="Add", exact=True).click()
+    expect_text(tab, "causal & document(400, 600) & sliding_window(333)")
+    slider = tab.page.get_by_label("w of layer 3, slider")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    y = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + box["width"] / 3, y)
+    tab.page.mouse.down()
+    for step in range(12):
+        tab.page.mouse.move(box["x"] + box["width"] * (1 / 3 + step / 24), y)
+        tab.page.wait_for_timeout(30)
+    tab.page.mouse.up()
+    width_of = slider.input_value()
+    assert int(width_of) > 500
+    expect_text(tab, f"causal & document(400, 600) & sliding_window({width_of})")
+    same_as_the_library(tab, 1000, 1)
+    tab.page.locator(".st-key-undo_text button:visible").click()  # all of the drag is one step
+    expect_text(tab, "causal & document(400, 600) & sliding_window(333)")
+    expect(tab.page.get_by_label("w of layer 3", exact=True)).to_have_value("333")
+
+    card.nth(2).get_by_label("layer 3 is on").uncheck()
+    expect_text(tab, "causal & document(400, 600) & (full | sliding_window(333))")
+    tab.page.reload()
+    tab.settled()
+    expect(card.nth(2).get_by_label("layer 3 is on")).not_to_be_checked()
+    card.nth(2).get_by_role("button", name="not").click()
+    card.nth(2).get_by_role("button", name="and", exact=True).click()
+    expect_text(tab, "causal & document(400, 600) | ~full & ~sliding_window(333)")
+    card.nth(2).get_by_label("layer 3 is on").check()
+    expect_text(tab, "causal & document(400, 600) | ~sliding_window(333)")
+    card.nth(2).get_by_label("Move layer 3 forward").click()
+    expect_text(tab, "(causal | ~sliding_window(333)) & document(400, 600)")
+    card.nth(0).get_by_label("Remove layer 1").click()
+    expect_text(tab, "~sliding_window(333) & document(400, 600)")
+    same_as_the_library(tab, 1000, 2)
+
+    field = tab.page.get_by_label("Mask", exact=True)
+    field.fill("q - k < 200")
+    field.press("Enter")
+    expect(card).to_have_count(1)
+    line = tab.page.get_by_label("Mask of layer 1")
+    expect(line).to_have_value("q - k < 200")
+    line.fill("q - k <")
+    line.press("Enter")
+    tab.page.locator(".fm-layers .says").filter(has_text="Layer 1:").wait_for()
+    assert line.input_value() == "q - k <" and text_of(tab) == "q - k < 200"
+    line.fill("q - k < 7")
+    line.press("Enter")
+    expect_text(tab, "q - k < 7")
+    same_as_the_library(tab, 1000, 3)
+    body = tab.page.locator("[data-testid=stMain]")
+    assert body.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def drag(tab, side: str, places, release: bool = True):
+    """The pointer goes down at the first of some (key, query) of a pane, over the others, and up again."""
+    c, w, r, h = tab.told("view")
+    for number, (k, q) in enumerate(places):
+        box = tab.box(side) if not number else box
+        x, y = box["x"] + (k + 0.5 - c) / w * box["width"], box["y"] + (q + 0.5 - r) / h * box["height"]
+        tab.page.mouse.move(x, y, steps=3)
+        if not number:
+            tab.page.mouse.down()
+    tab.frames()
+    if release:
+        tab.page.mouse.up()
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1440)])
+def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
+    tab = screen(theme, width).open(mask="causal | (k < 20)", n=100)
+    tab.page.get_by_role("button", name="Hide a box").click()
+    drag(tab, "matrix", [(10, 40), (39, 79)], release=False)
+    shown = tab.told("edit")
+    assert all(abs(shown[name] - near) <= 1 for name, near in dict(r0=40, r1=80, c0=10, c1=40).items())
+    tab.page.keyboard.press("Escape")  # nothing happened
+    tab.page.mouse.up()
+    assert tab.told("edit") is None and text_of(tab) == "causal | (k < 20)"
+    drag(tab, "matrix", [(10, 40), (39, 79)])
+    tab.page.wait_for_url("**rect*")
+    box = f"{shown['r0']}, {shown['r1']}, {shown['c0']}, {shown['c1']}"
+    expect_text(tab, f"(causal | (k < 20)) & ~rect({box})")
+    same_as_the_library(tab, 100)
+    tab.keys("Escape", "v")  # and with the keys alone
+    assert tab.page.get_by_role("button", name="Show a box").get_attribute("aria-pressed") == "true"
+    at = tab.told("selected")
+    tab.keys("Enter", "ArrowRight", "ArrowRight", "ArrowDown", "Enter")
+    tab.page.wait_for_url("**%7C+rect*")
+    rect = f"rect({at['q']}, {at['q'] + 2}, {at['k']}, {at['k'] + 3})"
+    expect_text(tab, f"(causal | (k < 20)) & ~rect({box}) | {rect}")
+    same_as_the_library(tab, 100, 1)
+    tab.page.locator(".st-key-undo_text button:visible").click()
+    expect_text(tab, f"(causal | (k < 20)) & ~rect({box})")
+
+
+def test_a_boundary_that_is_dragged_is_in_the_text(shared):
+    tab = shared.go(mask="causal & document(60, 40)", n=100)
+    drag(tab, "vectors", [(20, 59.5), (20, 75)], release=False)
+    assert tab.told("edit") | {"low": 0, "high": 0, "grabbed": 0} == dict(
+        name="lts", c0=0, c1=60, slope=0, line=60, by=tab.told("edit")["by"], low=0, high=0, grabbed=0
+    )
+    by = tab.told("edit")["by"]
+    assert abs(by - 15) <= 1
+    tab.page.mouse.up()
+    tab.page.wait_for_url("**rect*")
+    expect_text(tab, f"causal & document(60, 40) | rect(60, {60 + by}, 0, 60)")
+    same_as_the_library(tab, 100)
+
+    tab = shared.go(mask="sliding_window(30)", n=100)  # one number says it
+    drag(tab, "vectors", [(20, 49.5), (20, 59.5)])
+    tab.page.wait_for_function("() => document.querySelector('[aria-label=Mask]').value !== 'sliding_window(30)'")
+    tab.settled()
+    assert text_of(tab) in ("sliding_window(39)", "sliding_window(40)", "sliding_window(41)")
+    same_as_the_library(tab, 100)
+    before = text_of(tab)
+    width = int(before[15:-1])
+    tab.keys("b", "ArrowUp", "ArrowUp", "Enter")
+    expect_text(tab, f"sliding_window({width - 2})")
+
+
+def test_what_is_painted_beyond_reach_says_so_and_offers_ways_on(shared):
+    tab = shared.go(mask="causal", n=100)
+    tab.page.get_by_role("button", name="Hide a box").click()
+    drag(tab, "matrix", [(10, 40), (29, 59)])
+    tab.page.get_by_role("button", name="Hide a box").click()
+    tab.page.wait_for_url("**rect*")
+    tab.settled()
+    tab.page.get_by_role("button", name="Hide a box").click()
+    drag(tab, "matrix", [(12, 70), (25, 80)])
+    tab.page.get_by_role("alert").filter(has_text="does not fit FlashMask").wait_for()
+    tab.page.locator("[data-broken]").wait_for()  # the columns are marked on the picture
+    for name in ("Undo", "Show this one"):
+        assert tab.page.get_by_role("button", name=name).first.is_visible()
+    tab.page.get_by_role("button", name="Undo the last change").click()
+    tab.page.get_by_role("alert").filter(has_text="does not fit").wait_for(state="detached")
+    assert text_of(tab).count("rect") == 1
