@@ -7,6 +7,7 @@ shows nothing, whatever the layer is. So a text, a link and an undo keep it, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import flashmask_core as fm
 from flashmask_core.masks.expr import Hidden, Joined, MaskExpr, PatternExpr
@@ -37,6 +38,11 @@ def layers_of(text: str) -> list[Layer]:
 
     MaskSyntaxError for a wrong text.
     """
+    return list(_read(text))
+
+
+@lru_cache(maxsize=32)
+def _read(text: str) -> tuple[Layer, ...]:
     stacked = _stacked(fm.parse(text))
     layers = [_layer(operator, mask) for operator, mask in stacked]
     operators = [layer.operator for layer in layers[2:] if layer.on]
@@ -45,7 +51,7 @@ def layers_of(text: str) -> list[Layer]:
         first = _layer(stacked[1][0], stacked[1][1])
         if first.on:
             layers[:2] = [replace(first, operator="", on=False)]
-    return layers
+    return tuple(layers)
 
 
 def text_of(layers: list[Layer]) -> str:

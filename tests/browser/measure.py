@@ -51,6 +51,12 @@ def texts(n: int) -> list[str]:
     ]
 
 
+def layered_texts(n: int) -> list[str]:
+    """Masks of 64 layers, each other than the one before in one layer."""
+    boxes = [f"~rect({n // 2 + i * n // 200}, {n // 2 + (i + 1) * n // 200}, {8 * i}, {8 * i + 900})" for i in range(62)]
+    return [" & ".join([f"sliding_window({n // 2 + i})", *boxes, f"document({n})"]) for i in range(6)]
+
+
 def page_names() -> list[str]:
     return sorted(path.stem for path in (ROOT / "pages").glob("*.py") if path.stem != "__init__")
 
@@ -69,6 +75,7 @@ def changes(page: str, n: int) -> list[tuple[str, str, str, object]]:
         return [("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")]
     return [
         *(("another mask", "text_input", "w_mask", text) for text in texts(n)),
+        *(("one of 64 layers", "text_input", "w_mask", text) for text in layered_texts(n) if n == 8192),
         *(("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")),
         *(("the same again", "number_input", "w_nk", None) for _ in range(3)),
     ]

@@ -56,6 +56,9 @@ class Editing {
     else delete root.dataset.mode;
     setText(this.status, this.words());
     this.status.hidden = !this.status.textContent;
+    const { view } = explorer,
+      row = this.box?.to.q ?? 0;
+    this.status.classList.toggle("low", Boolean(this.box) && row < view.r + view.h / 2); // not over what is drawn
     root.dataset.edit = JSON.stringify(this.box ? this.cells() : this.move);
     explorer.request(1);
   }
