@@ -8,6 +8,7 @@ forked from one that has imported everything and touched no GPU, so each is ther
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import threading
 from dataclasses import dataclass, field
@@ -147,7 +148,7 @@ def try_apart(case: BenchCase, name: str, limit_s: float) -> Tried:
 
 
 def _child(pipe, case: dict, name: str) -> None:
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_worker, daemon=True).start()
     device = None
     try:
         device = bench_device()
@@ -161,10 +162,9 @@ def _child(pipe, case: dict, name: str) -> None:
     os._exit(0)  # the ordinary way out would wait for a device that may be broken
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process when the one it was forked from is gone, as that one ends with the worker."""
-    while os.getppid() == parent:
-        threading.Event().wait(1.0)
+def _end_with_worker() -> None:
+    """End this process, whatever it is at, when the worker that asked for it is gone."""
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)
 
 

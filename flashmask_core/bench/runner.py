@@ -47,7 +47,7 @@ from .worker_process import visit_worker
 
 STARTUP_LIMIT_S = 180.0  # from the start of a worker to its first word: imports, and the first CUDA context
 KEPT_JOBS = 100  # ended jobs that view() still knows
-GRACE_S = 30.0  # how long a job goes on that nobody looks at
+GRACE_S = 20.0  # how long a job goes on that nobody looks at
 _SURE_AFTER = 0.04  # of a job, before the rest of it is estimated
 
 WORKER_COMMAND = (sys.executable, "-m", "flashmask_core.bench.worker", "--with-parent")

@@ -1,5 +1,6 @@
 """The app on a free port of this machine."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -16,15 +17,19 @@ CHROMIUM_ARGUMENTS = (
 
 
 @contextmanager
-def running_app():
-    """The address of the app, started for this block. RuntimeError with its output if it does not start."""
+def running_app(**environment: str):
+    """The address of the app, started for this block with these variables besides those of this process.
+
+    RuntimeError with its output if it does not start.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = f"-m streamlit run app.py --server.port {port} --server.fileWatcherType none".split()
     process = subprocess.Popen(
-        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | environment,
+    )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(600):
