@@ -16,6 +16,7 @@ else:
         st.Page("pages/compare.py", title="Compare", url_path="compare"),
         st.Page("pages/walk.py", title="Walk the kernel", url_path="walk"),
         st.Page("pages/measure.py", title="Measure", url_path="measure"),
+        st.Page("pages/paper.py", title="The paper", url_path="paper"),
     ]
     st.set_page_config(page_title=index_html.PAGE_TITLE, page_icon="◪", layout="wide", initial_sidebar_state=200)
     frame.around(st.navigation(pages, position="hidden"), pages)

@@ -132,7 +132,8 @@ def _reproduce(arguments) -> int:
         print(f"{block.name}: {len(cases) - len(todo)} of {len(cases)} masks are measured already", file=sys.stderr)
         if not todo:
             continue
-        job = BenchJob("bench", todo, f"the paper's tables, {block.name}", parallel=arguments.parallel, cold=not arguments.warm)
+        title = f"the paper's tables, {block.name}"
+        job = BenchJob("bench", todo, title, parallel=arguments.parallel, cold=not arguments.warm)
         view, rows = _follow(job, arguments)
         code |= any(_ours_failed(row) for row in rows) or view.state != "done"
         if view.state != "done":

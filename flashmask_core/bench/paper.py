@@ -18,7 +18,7 @@ from ..masks.column_mask import ColumnMask
 from ..masks.language import mask as build
 from ..tiles.classify import classify_tiles
 
-DIRECTIONS = ("forward", "backward")
+DIRECTIONS, ENGINES = ("forward", "backward"), ("flashmask", "flex")
 _TABLE_NAMES = dict(
     zip(
         ("Full", "Causal", "Sliding Window", "Causal Document Mask", "Document Mask", "Share Question Mask",
@@ -48,7 +48,7 @@ def paper_rows() -> tuple[PaperRow, ...]:
     rows = []
     for row in read("paper_kernel_tables.json")["rows"]:
         both = {
-            what: {(engine, d): row[f"{engine}_{what}"][i] for engine in ("flashmask", "flex") for i, d in enumerate(DIRECTIONS)}
+            what: {(engine, d): row[f"{engine}_{what}"][i] for engine in ENGINES for i, d in enumerate(DIRECTIONS)}
             for what in ("ms", "tflops")
         }
         rows.append(PaperRow(_TABLE_NAMES[row["mask"]], row["seqlen"], row["head_dim"], row["rho"], **both))

@@ -1,7 +1,7 @@
 """The paper's kernel tables measured again: which blocks there are, and the cases of each.
 
-A block is one length and one head dim with the paper's twelve masks; the shapes are those of the paper's tables, 131,072
-tokens in all and a hidden size of 4096. The blocks go from short to long, so that whoever stops early has whole tables.
+A block is one length and one head dim with the paper's twelve masks; the shapes are those of the paper's tables,
+131,072 tokens in all and a hidden size of 4096. The blocks go from short to long, so that whoever stops early has whole tables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A kernel's time is, to a few percent, a sum over what it does:
 
-    time = B * H * (p * PARTIAL + f * FULL + r * blocks of rows + v * vectors * (PARTIAL + FULL) + s * looked at and skipped)
+    time = B * H * (p * PARTIAL + f * FULL + r * blocks of rows + v * vectors * (PARTIAL + FULL) + s * skipped)
 
 with tiles of 128 x 128. `vectors` is how many vectors the mask's packing has (none for full and causal), since each is
 held against every computed tile. Only a kernel that looks at every tile pays for skipped ones: the paper's does, ours
@@ -10,8 +10,8 @@ gets the tiles it has to compute as a list. A mask whose fullest line of tiles w
 longer than the sum takes that long.
 
 The rates are the least squares of the relative error over the rows of one GPU, head dim and direction, none below 0,
-and with one thing known beforehand: a PARTIAL tile costs about as much as a FULL one and 15 % for its element test, give
-or take 15 %. Without that the masks with few PARTIAL tiles say nothing about one with many. The error that is told is
+and with one thing known beforehand: a PARTIAL tile costs about as much as a FULL one and 15 % for its element test,
+give or take 15 %. Without that the masks with few PARTIAL tiles say nothing about one with many. The error that is told is
 that on masks of families which the fit did not see.
 """
 
@@ -187,9 +187,9 @@ def _measured(gpu: str, head_dim: int, direction: str):
     by_backend = defaultdict(list)
     for row in recorded_results():
         ours = row.provider.startswith("flashmask") and row.status == "ok" and row.median_ms and not row.warning
-        if ours and row.dtype == "bfloat16" and row.heads == row.kv_heads and gpu in (row.where.device if row.where else ""):
-            if (row.head_dim, row.direction) == (head_dim, direction):
-                by_backend[row.backend].append(row)
+        shape = (row.dtype, row.heads, row.head_dim, row.direction) == ("bfloat16", row.kv_heads, head_dim, direction)
+        if ours and shape and row.where and gpu in row.where.device:
+            by_backend[row.backend].append(row)
     for backend in OUR_BACKENDS:
         rows = _newest(by_backend[backend])
         if rows:

@@ -11,6 +11,8 @@ from .lesson import place as lesson_place
 from .lesson.place import LessonPlace
 from .measure import trial
 from .measure.trial import Trial
+from .paper import place as paper_place
+from .paper.place import PaperPlace
 from .presets import DEFAULT_TEXT
 from .versus import place as versus_place
 from .versus.place import Other
@@ -29,6 +31,7 @@ PLACES = {
     "learn": lesson_place.NAMES,
     "measure": (*trial.NAMES, "case"),
     "compare": versus_place.NAMES,
+    "paper": paper_place.NAMES,
 }
 PLACE = ("at", "view", *(name for names in PLACES.values() for name in names))  # left out of links from page to page
 
@@ -41,7 +44,8 @@ class Screen:
     in place of the text, and `plane` the (batch entry, mask head) of it that is drawn. `trial` is what is measured with
     it, `case` names a recorded result that was chosen in place of the nearest one. `at` is the selected cell (query,
     key), `view` the part that is drawn: (first column, columns, first row, rows), None for all of it. `walk` and
-    `lesson` say where one is on those pages, `other` what the mask is compared with.
+    `lesson` say where one is on those pages, `paper` which of its tables is shown, `other` what the mask is compared
+    with.
     """
 
     mask: str = DEFAULT_TEXT
@@ -60,6 +64,7 @@ class Screen:
     walk: WalkPlace = WalkPlace()
     lesson: LessonPlace = LessonPlace()
     other: Other = Other()
+    paper: PaperPlace = PaperPlace()
 
     @property
     def keys(self) -> int:
@@ -142,6 +147,8 @@ class Screen:
         problems += wrong
         values["other"], wrong = Other.from_query(query)
         problems += wrong
+        values["paper"], wrong = PaperPlace.from_query(query)
+        problems += wrong
         screen = cls(**values)
         if "at" in query:
             spot = re.fullmatch(_PAIR, query["at"].strip())
@@ -191,6 +198,7 @@ def _said(screen: Screen) -> dict[str, str]:
         **screen.walk.said(),
         **screen.lesson.said(),
         **screen.other.said(),
+        **screen.paper.said(),
     }
 
 

@@ -88,6 +88,7 @@ CARD_CSS = """
 .fm-full { background: var(--fm-full); }
 .fm-partial { background:
   repeating-linear-gradient(45deg, transparent 0 3px, rgba(0, 0, 0, .34) 3px 4.5px) var(--fm-partial); }
+.fm-sub a { color: inherit; }
 .fm-sub { color: var(--fm-dim); margin: 0; font-size: 14px; }
 .fm-lesson { color: var(--fm-text); font-size: 15px; line-height: 1.55; }
 .fm-lesson h2 { font-size: 17px; font-weight: 600; margin: 0 0 .5em; padding: 0; }
@@ -109,6 +110,12 @@ CARD_CSS = """
   text-align: right; font-weight: 600; }
 .fm-versus-table th { color: var(--fm-dim); font-weight: 400; }
 .fm-versus-table th[scope="row"] { text-align: left; padding-left: 0; }
+.fm-wide { overflow-x: auto; }
+.fm-wide :is(td, th) { white-space: nowrap; }
+.fm-wide th[scope="row"], .fm-wide thead td { position: sticky; left: 0; background: var(--fm-ground); }
+.fm-wide thead th[colspan] { text-align: center; }
+.fm-wide .fm-versus-table .fm-apart { border-left: 1px solid var(--fm-line); }
+.fm-none { color: var(--fm-dim); font-weight: 400; font-style: italic; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
 [data-testid="stPopoverBody"]:has(.st-key-stack) { width: min(760px, 94vw); }
 .fm-thumb { margin: 0; }

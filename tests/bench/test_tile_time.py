@@ -13,7 +13,7 @@ MODELS = [(gpu, d, direction) for gpu in ("H200", "A100") for d in (128, 64) for
 
 
 def least_squares(amounts, times):
-    """Another solver of the same problem: every set of rates that may be zero is tried, the best one without a negative."""
+    """Another solver of the same problem: every set of rates that may be zero is tried, the best without a negative."""
     share = np.array(amounts) / np.array(times)[:, None]
     known = np.array([1, -1.15, 0, 0, 0]) * share[:, 1].max() / 0.15
     matrix, wanted = np.vstack([share, known]), np.r_[np.ones(len(share)), 0.0]
@@ -31,13 +31,11 @@ def test_the_errors_it_tells_are_those_of_families_left_out_of_the_recording(hea
     model = time_model(head_dim, direction)
     rows = [
         row for row in recorded_results()
-        if row.provider.startswith("flashmask") and (row.head_dim, row.direction, row.backend) == (head_dim, direction, model.backend)
+        if row.provider.startswith("flashmask") and row.head_dim == head_dim
+        and (row.direction, row.backend) == (direction, model.backend)
     ]  # fmt: skip
-    commit = max(
-        {row.where.commit for row in rows},
-        key=lambda c: (sum(row.where.commit == c for row in rows) >= 8, max(r.date_utc for r in rows if r.where.commit == c)),
-    )
-    rows = [row for row in rows if row.where.commit == commit]
+    commits = {commit: [row for row in rows if row.where.commit == commit] for commit in {r.where.commit for r in rows}}
+    rows = max(commits.values(), key=lambda some: (len(some) >= 8, max(row.date_utc for row in some)))
     amounts = []
     for row in rows:
         mask = fm.mask(row.mask, row.seqlen_q)

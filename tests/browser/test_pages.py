@@ -123,7 +123,7 @@ def test_nothing_jumps_while_the_page_loads(screen, width):
     assert tab.page.title() == "FlashMask explorer"
 
 
-@pytest.mark.parametrize("name", ["learn", "walk", "measure"])
+@pytest.mark.parametrize("name", ["learn", "walk", "measure", "paper"])
 def test_a_link_to_any_page_opens_without_a_word_in_the_console(screen, name):
     tab = screen().open(name, mask="sliding_window(37)", n=384, tile="64x64")
     tab.page.locator("h1").wait_for()

@@ -1,0 +1,138 @@
+"""What the page shows, as plain numbers: the paper's row and the measured ones of each mask, and the two findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flashmask_core.bench.history import History
+from flashmask_core.bench.measure import PASS_FLOPS
+from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
+from flashmask_core.bench.recorded import recorded_results
+from flashmask_core.bench.reproduce import HIDDEN, TOKENS, Block
+from flashmask_core.bench.result import BenchRow
+from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
+
+ENGINES = {"flashmask": "FlashMask", "flex": "FlexAttention"}
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of one mask and engine, for the paper's 131,072 tokens: ms, TFLOP/s over the tiles that are not skipped."""
+
+    ms: float
+    tflops: float
+    batch: int  # that was measured; other times are scaled to the paper's
+    backend: str = ""  # the kernel behind it
+
+
+@dataclass(frozen=True)
+class Line:
+    """A mask: rho by the paper, by its rule over the samples, and of the sample that is timed; None: not measured."""
+
+    mask: str
+    paper_rho: float
+    rho: float
+    timed_rho: float
+    paper: dict[str, Times]  # by engine, on the A100
+    here: dict[str, Times | None]
+
+    def gain(self, whose: dict) -> float | None:
+        """Percent by which FlashMask's TFLOP/s exceed FlexAttention's."""
+        ours, flex = whose["flashmask"], whose["flex"]
+        return 100 * (ours.tflops / flex.tflops - 1) if ours and flex else None
+
+
+def lines(block: Block, time: str, rows: list[BenchRow]) -> list[Line]:
+    """The table of a block; `time` is "forward", "backward" or "total"."""
+    of_paper = {row.mask: row for row in paper_rows() if (row.seqlen, row.head_dim) == (block.seqlen, block.head_dim)}
+    found = []
+    for name in PAPER_MASKS:
+        tiles, row = paper_tiles()[name, block.seqlen], of_paper[name]
+        timed = tiles["default"][0] / sum(tiles["default"])
+        here = {engine: _measured(rows, name, engine, block, time) for engine in ENGINES}
+        paper = {engine: _of_paper(row, engine, time) for engine in ENGINES}
+        found.append(Line(name, row.rho, tiles["rho"], timed, paper, here))
+    return found
+
+
+def _directions(time: str) -> tuple[str, ...]:
+    return ("forward", "backward") if time == "total" else (time,)
+
+
+def _of_paper(row: PaperRow, engine: str, time: str) -> Times:
+    parts = [(row.ms[engine, d], row.tflops[engine, d]) for d in _directions(time)]
+    return _together(parts, TOKENS // row.seqlen)
+
+
+def _measured(rows: list[BenchRow], name: str, engine: str, block: Block, time: str) -> Times | None:
+    """The newest rows of the paper's shape, else of one that differs in the batch alone."""
+    parts, batch, backend = [], block.batch, ""
+    for direction in _directions(time):
+        fit = [
+            row for row in rows
+            if row.mask_name == name and row.provider.startswith(engine) and row.direction == direction
+            and (row.seqlen_q, row.seqlen_k, row.head_dim) == (block.seqlen, block.seqlen, block.head_dim)
+            and row.heads == row.kv_heads == block.heads and row.dtype == "bfloat16"
+            and row.status == "ok" and row.median_ms and not row.warning and not (row.check or "").startswith("failed")
+            and (engine == "flashmask" or row.provider == "flex")
+        ]  # fmt: skip
+        if not fit:
+            return None
+        best = max(fit, key=lambda row: (row.batch == block.batch, row.backend == "hopper", row.date_utc or ""))
+        batch, backend = best.batch, best.backend or ""
+        parts.append((best.median_ms * block.batch / batch, best.tflops_rho))
+    return _together(parts, batch, backend)
+
+
+def _together(parts: list[tuple[float, float]], batch: int, backend: str = "") -> Times:
+    ms = sum(part[0] for part in parts)
+    return Times(ms, sum(part[0] * part[1] for part in parts) / ms, batch, backend)
+
+
+def recorded() -> list[BenchRow]:
+    """The rows of the paper's masks that are shipped."""
+    return [row for row in recorded_results() if row.mask_name in PAPER_MASKS]
+
+
+def local() -> dict[str, list[BenchRow]]:
+    """GPU -> rows of the paper's masks in this machine's history, the latest last; empty where nothing can be read."""
+    found: dict[str, list[BenchRow]] = {}
+    try:
+        history = History()
+        for run in reversed(history.runs()):
+            for row in history.rows(run.id) if run.device else ():
+                if row.mask_name in PAPER_MASKS and row.seqlen_q in PAPER_LENGTHS and row.where and row.status == "ok":
+                    found.setdefault(row.where.device, []).append(row)
+    except ValueError:
+        return {}
+    return found
+
+
+def implied_rho(row: PaperRow, engine: str = "flashmask", direction: str = "forward") -> float:
+    """The share of skipped tiles that a row's time and TFLOP/s stand for, to more digits than its rho."""
+    whole = 4 * TOKENS * row.seqlen * HIDDEN * PASS_FLOPS[direction] / row.ms[engine, direction] / 1e9
+    return 1 - row.tflops[engine, direction] / whole
+
+
+@dataclass(frozen=True)
+class DocumentFinding:
+    """At a length: rho as the paper prints it for document, the one its row stands for, those of two masks."""
+
+    seqlen: int
+    printed: float
+    paper: float
+    document: float
+    shifted: float
+
+
+def document_finding(seqlen: int) -> DocumentFinding:
+    """Counted over the five samples."""
+    row = next(r for r in paper_rows() if (r.mask, r.seqlen, r.head_dim) == ("document", seqlen, 128))
+    shifted = [shifted_document(sample) for sample in paper_samples(seqlen)]
+    return DocumentFinding(seqlen, row.rho, implied_rho(row), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
+
+
+def exact_finding(seqlen: int) -> tuple[float, float]:
+    """(exact, paper's) rho of qk_sparse, counted over the five samples."""
+    masks = sample_masks("qk_sparse", seqlen)
+    return mean_rho(masks, "exact"), mean_rho(masks)

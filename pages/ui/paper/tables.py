@@ -1,0 +1,66 @@
+"""The page's tables as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from flashmask_core.bench.tile_time import TimeModel
+
+from .facts import ENGINES, Line, Times
+
+_OPEN = '<div class="fm-wide" tabindex="0" role="region" aria-label="{}"><table class="fm-versus-table">'
+NOT_MEASURED = '<span class="fm-none">not measured</span>'
+
+
+def name_text(mask: str) -> str:
+    """ "global_sliding_window" -> "global sliding window"."""
+    return mask.replace("_", " ").replace("prefix lm", "prefix LM").replace("qk sparse", "QK-sparse")
+
+
+def comparison(lines: list[Line], here: str) -> str:
+    """The table of a block: rho, then TFLOP/s and the gain on the GPU `here` and on the paper's."""
+    first, *others = (*ENGINES.values(), "gain")
+    both = f'<th class="fm-apart">{first}</th>' + "".join(f"<th>{label}</th>" for label in others)
+    rows = "".join(
+        f'<tr><th scope="row">{name_text(line.mask)}</th><td>{line.paper_rho:.2f}</td><td>{line.rho:.4f}</td>'
+        + _cells(line.here, line.gain(line.here))
+        + _cells(line.paper, line.gain(line.paper))
+        + "</tr>"
+        for line in lines
+    )
+    return (
+        f'{_OPEN.format("The table of the paper")}<thead><tr><td></td><th colspan="2">ρ, share skipped</th>'
+        f'<th colspan="3" class="fm-apart">{escape(here)}, TFLOP/s</th>'
+        '<th colspan="3" class="fm-apart">A100, the paper, TFLOP/s</th></tr>'
+        f"<tr><td></td><th>paper</th><th>ours</th>{both}{both}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cells(whose: dict[str, Times | None], gain: float | None) -> str:
+    times = list(whose.values())
+    if not any(times):
+        return f'<td colspan="{len(times) + 1}" class="fm-apart">{NOT_MEASURED}</td>'
+    cells = [f"{t.tflops:,.0f}" if t else NOT_MEASURED for t in times]
+    cells += ["" if gain is None else f"{gain:+.0f} %".replace("-", "−")]
+    return "".join(f'<td{" class=fm-apart" * (i == 0)}>{cell}</td>' for i, cell in enumerate(cells))
+
+
+def held_out(models: list[TimeModel]) -> str:
+    """The estimate's error on each family of masks that was left out, a column a model."""
+    families = list(dict.fromkeys(family for model in models for family in model.held_out))
+    head = "".join(f"<th>D {m.head_dim}<br>{m.direction}</th>" for m in models)
+    percent = lambda model, name: f"{100 * model.held_out[name]:.1f} %" if name in model.held_out else "–"  # noqa: E731
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name_text(name))}</th>'
+        + "".join(f"<td>{percent(model, name)}</td>" for model in models) + "</tr>"
+        for name in families
+    )  # fmt: skip
+    total = "".join(
+        f'<tr><th scope="row"><b>{word}</b></th>'
+        + "".join(f"<td>{100 * value(m):.1f} %</td>" for m in models) + "</tr>"
+        for word, value in (("worst", lambda m: m.worst_error), ("mean", lambda m: m.mean_error))
+    )  # fmt: skip
+    return (
+        f'{_OPEN.format("Errors of the estimate")}<thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{rows}{total}</tbody></table></div>"
+    )
