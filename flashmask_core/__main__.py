@@ -1,4 +1,4 @@
-"""`python -m flashmask_core show | tiles | bench | export ...`: the library for people on a server without a browser."""
+"""`python -m flashmask_core show | tiles | bench | train | export ...`: the library for people on a server without a browser."""
 
 import sys
 

@@ -12,6 +12,7 @@ import os
 import sys
 from itertools import groupby
 
+from ..training.cli import add_train_command
 from .cli_bench import add_bench_command
 from .result import dumps
 
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A mask is one line of text, such as 'causal & document(333, 333, 334)' or "
         "'causal & (q - k < 512) | causal & (k < 16)'. Put it in quotes, and -- before one that begins with a minus.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | export")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | train | export")
 
     show = commands.add_parser("show", help="the vectors, the packing, how much is visible, and a small picture")
     _add_mask(show)
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     tiles.set_defaults(run=_tiles)
 
     add_bench_command(commands)
+    add_train_command(commands)
 
     export = commands.add_parser("export", help="the mask as code or a file for another library")
     _add_mask(export, json_help="the same as --to json")
