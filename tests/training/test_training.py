@@ -59,23 +59,23 @@ def test_every_engine_trains_along_the_same_curve(task):
     device = "cuda" if ON_GPU else "cpu"
     curves = {}
     for engine in ("flashmask", "dense", "flex") if ON_GPU else ("flashmask", "dense"):
-        row = measure(task, engine, 512, TINY, steps=3, warmup=0, device=device, deterministic=True, dtype=torch.float32)
+        row = measure(task, engine, 256, TINY, steps=2, warmup=0, device=device, deterministic=True, dtype=torch.float32)
         assert not row.error and row.tokens_per_s > 0
         curves[engine] = torch.tensor(row.losses)
     for engine, curve in curves.items():
         torch.testing.assert_close(curve, curves["flashmask"], rtol=1e-4, atol=1e-4, msg=engine)
-    again = measure(task, "flashmask", 512, TINY, steps=3, warmup=0, device=device, deterministic=True, dtype=torch.float32)
-    assert torch.equal(torch.tensor(again.losses), curves["flashmask"]) or ON_GPU
-    assert len(set(curves["flashmask"].tolist())) == 3
+    again = measure(task, "flashmask", 256, TINY, steps=2, warmup=0, device=device, deterministic=True, dtype=torch.float32)
+    assert torch.equal(torch.tensor(again.losses), curves["flashmask"])
+    assert len(set(curves["flashmask"].tolist())) == 2
 
 
 def test_training_learns_and_dpo_begins_at_log_2():
-    (sequence,) = sequences_for("dpo", 512, 1)
-    for task in TASKS:
+    (sequence,) = sequences_for("dpo", 256, 1)
+    for task in ("lora", "dpo", "rm"):
         trainer = Trainer(task, "flashmask", TINY, device="cpu", dtype=torch.float32)
         for group in trainer.optimizer.param_groups:
             group["lr"] = 3e-3
-        losses = [trainer.step(sequence) for _ in range(6)]
+        losses = [trainer.step(sequence) for _ in range(4)]
         assert losses[-1] < losses[0], task
         if task == "dpo":
             assert losses[0] == pytest.approx(torch.tensor(2.0).log().item())
