@@ -14,6 +14,8 @@ from .measure.trial import Trial
 from .paper import place as paper_place
 from .paper.place import PaperPlace
 from .presets import DEFAULT_TEXT
+from .train import place as train_place
+from .train.place import PackPlace
 from .versus import place as versus_place
 from .versus.place import Other
 from .walk import place as walk_place
@@ -31,6 +33,7 @@ PLACES = {
     "learn": lesson_place.NAMES,
     "measure": (*trial.NAMES, "case"),
     "compare": versus_place.NAMES,
+    "train": train_place.NAMES,
     "paper": paper_place.NAMES,
 }
 PLACE = ("at", "view", *(name for names in PLACES.values() for name in names))  # left out of links from page to page
@@ -64,6 +67,7 @@ class Screen:
     walk: WalkPlace = WalkPlace()
     lesson: LessonPlace = LessonPlace()
     other: Other = Other()
+    pack: PackPlace = PackPlace()
     paper: PaperPlace = PaperPlace()
 
     @property
@@ -147,6 +151,8 @@ class Screen:
         problems += wrong
         values["other"], wrong = Other.from_query(query)
         problems += wrong
+        values["pack"], wrong = PackPlace.from_query(query)
+        problems += wrong
         values["paper"], wrong = PaperPlace.from_query(query)
         problems += wrong
         screen = cls(**values)
@@ -198,6 +204,7 @@ def _said(screen: Screen) -> dict[str, str]:
         **screen.walk.said(),
         **screen.lesson.said(),
         **screen.other.said(),
+        **screen.pack.said(),
         **screen.paper.said(),
     }
 

@@ -15,7 +15,7 @@ if str(ROOT) not in sys.path:
 _ROUTER = """
 import streamlit as st
 from pages.ui import frame
-names = dict.fromkeys([{page!r}, "learn", "gallery", "compose", "compare", "walk", "measure", "paper"])
+names = dict.fromkeys([{page!r}, "learn", "gallery", "compose", "compare", "walk", "train", "measure", "paper"])
 pages = [st.Page(f"pages/{{n}}.py", title=n, url_path=n, default=n == {page!r}) for n in names]
 frame.around(st.navigation(pages, position="hidden"), pages)
 """

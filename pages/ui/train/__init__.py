@@ -1,0 +1,1 @@
+"""Packing a dataset: what is packed, how it is drawn."""
