@@ -110,12 +110,20 @@ def _our_refusal(backend: str | None, case: BenchCase, mask: ColumnMask) -> str 
     return "; ".join(f"the {name} backend: {known[name]}" for name in wanted)
 
 
-def _flex(backend: str, case: BenchCase, mask: ColumnMask) -> Prepared:
+def fresh_compiler() -> None:
+    """Set torch.compile up for one engine of a bench."""
     import torch._dynamo
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    import torch._functorch.config
 
     torch._dynamo.reset()  # guards of earlier masks would be gone through at every call
     torch._dynamo.config.recompile_limit = 1000
+    torch._functorch.config.donated_buffer = False  # else a backward that has run once cannot keep its graph later
+
+
+def _flex(backend: str, case: BenchCase, mask: ColumnMask) -> Prepared:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    fresh_compiler()
     mask_mod, written = flex_mask_mod(mask, None if case.packed else case.mask, case.heads)
     batch = None if mask.batch == 1 else case.batch
     heads = None if mask.heads == 1 else case.heads

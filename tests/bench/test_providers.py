@@ -5,6 +5,8 @@ import pytest
 import torch
 
 import flashmask_core as fm
+from flashmask_core.bench import providers
+from flashmask_core.bench.apart import Calls, Inputs
 from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.estimate import dense_mask_bytes, estimate_bytes, too_large, vector_bytes
 from flashmask_core.bench.flex_masks import NATURAL, flex_mask_mod
@@ -106,3 +108,15 @@ def test_flash_attention_4_alone_takes_the_masks_it_knows():
     assert "knows full, causal and sliding_window(w)" in refusal("prefix_lm(3)")
     for text in ("full", "causal", "sliding_window(16)"):
         assert refusal(text) is None or "not installed" in refusal(text)
+
+
+def test_a_compiled_engine_may_run_its_backward_again():
+    """The training step lets go of its graph and the timed backward keeps it: torch.compile would refuse the second."""
+    providers.fresh_compiler()
+    case = BenchCase("causal", 64, heads=2, head_dim=32, dtype="float32")
+    compiled = torch.compile(lambda q, k, v: torch.sin(q * k).relu() * v)
+    calls = Calls(providers.Prepared(compiled, "inductor"), Inputs(case, "cpu").tensors)
+    once = calls.training()
+    out = calls.forward()
+    for _ in range(2):
+        assert all(torch.equal(a, b) for a, b in zip(once, calls.gradients(out, calls.inputs[3])))
