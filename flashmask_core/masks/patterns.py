@@ -24,7 +24,8 @@ class Parameter:
     """One argument of a pattern.
 
     kind: "int"; "lengths", any number of token counts that follow one another; "tuples", any number of tuples of
-    ints with `fields` (the last one repeats when `open_ended`); "ints", one tuple of ints.
+    ints with `fields` (the last one repeats when `open_ended`); "ints", one tuple of ints. within: the parameter that
+    a larger number says no more than; "" for one that counts tokens.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Parameter:
     default: Any = None  # None: must be given
     fields: tuple[str, ...] = ()
     open_ended: bool = False
+    within: str = ""
 
     @property
     def variadic(self) -> bool:
@@ -254,7 +256,7 @@ PATTERNS: dict[str, Pattern] = {
         Pattern(
             "frames",
             (Parameter("count", "number of frames"), Parameter("tokens", "tokens of a frame", minimum=1),
-             Parameter("window", "frames seen to either side"),
+             Parameter("window", "frames seen to either side", within="count"),
              Parameter("keyframes", "numbers of the frames that all see", "ints", default=())),
             "Video frames that see their neighbours, and key frames that everyone sees.",
             "abs(q // tokens - k // tokens) <= window, or k's frame in keyframes",

@@ -51,20 +51,24 @@ def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     y = box["y"] + box["height"] / 2
-    tab.page.mouse.move(box["x"] + box["width"] / 3, y)
+    tab.page.mouse.move(box["x"] + box["width"] / 2, y)
     tab.page.mouse.down()
     for step in range(12):
-        tab.page.mouse.move(box["x"] + box["width"] * (1 / 3 + step / 24), y)
+        tab.page.mouse.move(box["x"] + box["width"] * (1 / 2 + step / 28), y)
         tab.page.wait_for_timeout(30)
     tab.page.mouse.up()
-    width_of = slider.input_value()
-    assert int(width_of) > 500
+    width_of = tab.page.get_by_label("w of layer 3", exact=True).input_value()
+    assert 400 < int(width_of) < 1000
     expect_text(tab, f"causal & document(400, 600) & sliding_window({width_of})")
     same_as_the_library(tab, 1000, 1)
     tab.page.locator(".st-key-undo_text button:visible").click()  # all of the drag is one step
     expect_text(tab, "causal & document(400, 600) & sliding_window(333)")
     expect(tab.page.get_by_label("w of layer 3", exact=True)).to_have_value("333")
 
+    slider.press("ArrowRight")  # the keys go one by one
+    expect_text(tab, "causal & document(400, 600) & sliding_window(334)")
+    slider.press("ArrowLeft")
+    expect_text(tab, "causal & document(400, 600) & sliding_window(333)")
     card.nth(2).get_by_label("layer 3 is on").uncheck()
     expect_text(tab, "causal & document(400, 600) & (full | sliding_window(333))")
     tab.page.reload()

@@ -2,8 +2,11 @@
 
 const ZOOM_STEP = 1.25;
 
+// In place of `Editing`, for pictures that cannot be painted on.
+const READ_ONLY = { underWay: false, begin: () => false, point() {}, cancel() {}, key: () => false };
+
 function listen(explorer) {
-  const { root, panes, editing } = explorer,
+  const { root, panes, editing = READ_ONLY } = explorer,
     pointers = new Map();
   let pinch = null,
     moved = 0;
@@ -119,7 +122,7 @@ function press(explorer, what) {
   if (what === "in") explorer.zoom(1 / ZOOM_STEP, 0.5, 0.5);
   if (what === "out") explorer.zoom(ZOOM_STEP, 0.5, 0.5);
   if (what === "reset") explorer.reset();
-  if (what in PAINTS) explorer.editing.setMode(what);
+  if (what === "hide" || what === "show") explorer.editing.setMode(what);
 }
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -128,7 +131,7 @@ const JUMPS = { a: [-1, 0], d: [1, 0], w: [0, -1], s: [0, 1] }; // by a tile
 
 function onKey(explorer, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (explorer.editing.key(event)) {
+  if ((explorer.editing ?? READ_ONLY).key(event)) {
     event.preventDefault();
     return;
   }

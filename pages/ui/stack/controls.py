@@ -97,7 +97,9 @@ def _number(pattern: Pattern, arguments: tuple, index: int, keys: int) -> dict:
 
 
 def _most(pattern: Pattern, arguments: tuple, index: int, keys: int, parameter: Parameter) -> int:
-    """The largest number that leaves the arguments within the keys, the others as they are."""
+    """The largest number that says something new and leaves the arguments within the keys, the others as they are."""
+    if parameter.within:
+        return arguments[[other.name for other in pattern.parameters].index(parameter.within)]
     if pattern.used is None:
         return keys
     low = parameter.minimum or 0

@@ -12,6 +12,8 @@ function made(tag, properties = {}, ...inside) {
   return element;
 }
 
+const STEPS = 100; // places of a slider
+
 const tupleText = (numbers) => `(${numbers.join(", ")}${numbers.length === 1 ? "," : ""})`;
 
 // A whole number as typed; the old one for what is none.
@@ -56,30 +58,61 @@ function numberFields(layer, say, change) {
       "aria-label": label,
     });
     if (one.least !== null) field.min = String(one.least);
-    let slider = null;
-    if (one.slider) {
-      const [least, most] = one.slider;
-      slider = made("input", {
-        type: "range",
-        min: String(least),
-        max: String(most),
-        value: String(one.value),
-        data: { at: `s${index}` },
-        "aria-label": `${label}, slider`,
-      });
-      slider.addEventListener("input", () => {
-        field.value = slider.value;
-        set(Number(slider.value), true);
-      });
-      slider.addEventListener("change", () => set(Number(slider.value), false));
-    }
+    const slider = one.slider && sliderOf(one, index, label, (value, live) => {
+      field.value = String(value);
+      set(value, live);
+    });
     field.addEventListener("change", () => {
       const value = wholeNumber(field, values[index], one.least);
-      if (slider) slider.value = String(value);
+      slider?.place(value);
       if (value !== values[index]) set(value, false);
     });
     return made("label", { title: one.about }, made("span", { textContent: one.name }), slider, field);
   });
+}
+
+// A slider with room for small numbers: its way is the cube root of a long range, and it stops at round numbers; the
+// arrow keys go one by one.
+function sliderOf({ value, slider: [least, most] }, index, label, say) {
+  const long = most - least > STEPS;
+  const slider = made("input", {
+    type: "range",
+    min: "0",
+    max: String(long ? STEPS : most - least),
+    step: "1",
+    data: { at: `s${index}` },
+    "aria-label": `${label}, slider`,
+  });
+  let now = value;
+  slider.place = (number) => {
+    now = number;
+    const share = Math.max(0, number - least) / Math.max(1, most - least);
+    slider.value = String(Math.round(long ? STEPS * Math.cbrt(share) : number - least));
+    slider.setAttribute("aria-valuetext", grouped(number));
+  };
+  const numberAt = (place) => {
+    if (!long) return least + place;
+    if (place === STEPS) return most;
+    const share = place / STEPS,
+      round = 2 ** Math.floor(Math.log2(Math.max(1, (4.5 * share * share * (most - least)) / STEPS)));
+    return least + Math.round((share ** 3 * (most - least)) / round) * round;
+  };
+  const tell = (live) => {
+    now = numberAt(Number(slider.value));
+    slider.setAttribute("aria-valuetext", grouped(now));
+    say(now, live);
+  };
+  slider.addEventListener("input", () => tell(true));
+  slider.addEventListener("change", () => tell(false));
+  slider.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    slider.place(Math.min(most, Math.max(least, now + step)));
+    say(now, false);
+  });
+  slider.place(value);
+  return slider;
 }
 
 // A list of lengths or of tuples as a table, an item a column. `repeat` is a row of its own where there is one.
