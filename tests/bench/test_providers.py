@@ -114,7 +114,7 @@ def test_a_compiled_engine_may_run_its_backward_again():
     """The training step lets go of its graph and the timed backward keeps it: torch.compile would refuse the second."""
     providers.fresh_compiler()
     case = BenchCase("causal", 64, heads=2, head_dim=32, dtype="float32")
-    compiled = torch.compile(lambda q, k, v: torch.sin(q * k).relu() * v)
+    compiled = torch.compile(lambda q, k, v: torch.sin(q @ k.transpose(-1, -2)).relu() @ v)
     calls = Calls(providers.Prepared(compiled, "inductor"), Inputs(case, "cpu").tensors)
     once = calls.training()
     out = calls.forward()
