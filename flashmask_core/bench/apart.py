@@ -33,8 +33,8 @@ class Tried:
     """How it went. status "ok", or "skipped" or "failed" with a reason.
 
     peak_memory_bytes: by direction, the most that was allocated at a time above the inputs and the case's vectors, the
-    engine's form of the mask among it. compile_ms: first build and calls less later ones. mask_build_ms: the mask's form
-    made anew from the vectors, once everything is compiled.
+    engine's form of the mask among it. compile_ms: first build and calls less later ones. mask_build_ms: the mask's
+    form made anew from the vectors, once everything is compiled.
     """
 
     status: str = "ok"
@@ -170,7 +170,7 @@ def _end_with_worker() -> None:
 
 @cache
 def _context():
-    """Forked from a process that has imported this module and has no CUDA context; made anew where that is not known."""
+    """Forked from a process that has imported this module and opened no GPU; made anew where that is not known."""
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:

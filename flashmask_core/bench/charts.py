@@ -106,7 +106,7 @@ def _x_of(row: BenchRow, axis: str, own_rho: dict) -> float | str | None:
 
 
 def time_chart(rows, direction: str | None = None) -> Chart | None:
-    """Median times with quartiles: bars of one case, or curves of one direction over what is swept; None without any."""
+    """Median times with quartiles: bars of one case, or curves of one direction over what is swept, or None."""
     rows = [row for row in rows if row.median_ms is not None]
     if not rows:
         return None
@@ -162,7 +162,8 @@ def memory_chart(rows) -> Chart:
     known = [row for row in rows if row.mask_bytes and row.seqlen_q == row.seqlen_k]
     for name, part in _by_engine(known).items():
         points = sorted({(row.seqlen_k, row.mask_bytes) for row in part})
-        series.append(Series(f"{name}, measured", role_of(part[0].provider), *map(tuple, zip(*points)), measured_only=True))
+        xs, ys = map(tuple, zip(*points))
+        series.append(Series(f"{name}, measured", role_of(part[0].provider), xs, ys, measured_only=True))
     where = next((row.where for row in rows if row.where and row.where.total_memory_bytes), None)
     levels = ((where.total_memory_bytes, f"all of the memory of the {where.device}"),) if where else ()
     return Chart("lines", "Memory of the mask", "sequence length N", "bytes", tuple(series), x_log=True, y_log=True,

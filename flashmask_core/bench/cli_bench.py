@@ -9,6 +9,7 @@ from pathlib import Path
 from ..data import PAPER_MASKS, paper_mask_text
 from .config import DEFAULT_PASSES, DTYPES, PASSES, BenchCase, BenchJob
 from .history import History
+from .html_report import html_report
 from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_provider_names
 from .reproduce import DENSE_MASK, ENGINES, blocks_of
 from .recorded import RECORDED_PATH, record_results, recorded_results
@@ -63,6 +64,7 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--json", action="store_true", help="print rows as lines of strict JSON")
     bench.add_argument("--out", type=Path, metavar="FILE",
                        help="append rows to this file as JSON lines; what it holds is not measured again")  # fmt: skip
+    bench.add_argument("--report", type=Path, metavar="FILE", help="write the rows as one HTML file with charts")
     bench.add_argument("--record", type=Path, nargs="?", const=RECORDED_PATH, metavar="FILE",
                        help="add the rows to the recording that is shipped with the library, or to FILE")  # fmt: skip
     bench.add_argument("--reproduce", metavar="BLOCKS", nargs="?", const="all",
@@ -97,6 +99,9 @@ def run_bench(arguments) -> int:
             hint = "`python -m flashmask_core bench --recorded` prints results recorded on an H200"
             print(f"flashmask_core bench: {view.reason}. {hint}.", file=sys.stderr)
             return 2
+    if arguments.report:
+        arguments.report.write_text(html_report([*known.values(), *rows], _title(arguments)), encoding="utf-8")
+        print(f"{arguments.report} written", file=sys.stderr)
     if arguments.record:
         held = record_results([*known.values(), *rows], arguments.record)
         print(f"{arguments.record} now holds {held} rows", file=sys.stderr)

@@ -167,7 +167,8 @@ class BenchJob:
     def from_json(cls, record: dict) -> "BenchJob":
         cases = tuple(BenchCase.from_json(case) for case in record["cases"])
         excluded = tuple(tuple(entry) for entry in record["excluded"])
-        return cls(record["kind"], cases, record["title"], excluded, tuple(record["done"]), record["parallel"], record["cold"])
+        rest = {"excluded": excluded, "done": tuple(record["done"])}
+        return cls(**{**record, **rest, "cases": cases})
 
 
 def check_cases(mask: ColumnMask, name: str, dtypes: tuple[str, ...] = ("float16", "float32")) -> tuple[BenchCase, ...]:

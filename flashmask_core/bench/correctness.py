@@ -1,8 +1,9 @@
 """What a provider computes, held against the fp32 reference on the very inputs it is timed with.
 
-One key head and up to MAX_QUERY_HEADS of its query heads are compared, of the first batch entry and, where every sample
-has a mask of its own, of the last one too. The reference goes through the rows in strips, each a dense attention of its own with `row_strip` of the mask, so that memory stays
-bounded; at long N only some strips are taken, and dout is 0 in all other rows, so dk and dv still compare in full.
+One key head and up to MAX_QUERY_HEADS of its query heads are compared, of the first batch entry and, where every
+sample has a mask of its own, of the last one too. The reference goes through the rows in strips, each a dense
+attention of its own with `row_strip` of the mask, so that memory stays bounded; at long N only some strips are taken,
+and dout is 0 in all other rows, so dk and dv still compare in full.
 """
 
 from __future__ import annotations

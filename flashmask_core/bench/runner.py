@@ -2,8 +2,7 @@
 
 How a page uses it (one runner for the whole server, whoever is looking):
 
-    runner = get_runner()
-    probe_device()                    # a DeviceInfo, or a str that says why there is no GPU; asks once, for seconds
+    runner = get_runner()             # of `server`
     job_id = runner.submit(BenchJob("bench", (case,), title="causal, 8192"))
     view = runner.view(job_id)        # at once, from any thread: call it in each rerun or fragment tick
     view.state                        # "queued", "running", "done", "failed", "cancelled"
@@ -26,7 +25,6 @@ outlasts its case's time limit becomes a failed row, and a new worker goes on wi
 
 from __future__ import annotations
 
-import atexit
 import sys
 import tempfile
 import threading
@@ -35,13 +33,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import torch
-
 from .config import BenchJob
-from .device import CudaDevice
 from .environment import utc_now
 from .history import History, new_id
-from .providers import bench_device
 from .result import BenchRow, DeviceInfo
 from .worker_process import visit_worker
 
@@ -313,33 +307,3 @@ def _answer(watcher: Callable[[], bool]) -> bool:
         return bool(watcher())
     except Exception:  # whoever cannot say any more is gone
         return False
-
-
-_shared: BenchRunner | None = None
-_probed: DeviceInfo | str | None = None
-_shared_lock = threading.Lock()
-
-
-def get_runner() -> BenchRunner:
-    """The one runner of this process; closed when the process ends."""
-    global _shared
-    with _shared_lock:
-        if _shared is None:
-            _shared = BenchRunner(history=History())
-            atexit.register(_shared.close)
-        return _shared
-
-
-def probe_device(timeout_s: float = 120.0) -> DeviceInfo | str:
-    """The GPU that jobs will run on, or a str that says why there is none. Asks a worker once, then remembers."""
-    global _probed
-    with _shared_lock:
-        if _probed is None:
-            if torch.version.cuda is None and isinstance(bench_device(), CudaDevice):
-                _probed = "no CUDA GPU: this build of PyTorch is for the CPU only"
-            else:
-                asker = BenchRunner(startup_limit_s=timeout_s)
-                view = asker.wait(asker.submit(BenchJob("device")))
-                asker.close()
-                _probed = view.where if view.state == "done" else (view.reason or "the GPU could not be asked for")
-        return _probed

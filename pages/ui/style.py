@@ -21,7 +21,7 @@ _PAGE_CSS = """
 [data-testid="stButtonGroup"] button p { font-size: 12.5px; }
 [data-testid="stBaseButton-primary"]:enabled, [data-testid="stBaseButton-primary"]:enabled p {
   color: var(--fm-ground); }
-[data-testid="stMultiSelect"] [data-baseweb="tag"] :is(span, svg) { color: var(--fm-ground); }
+[data-testid="stMultiSelect"] [data-tag] :is(span, button) { color: var(--fm-ground); }
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }

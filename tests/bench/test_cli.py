@@ -211,7 +211,8 @@ def test_recorded_says_what_there_is_and_takes_no_out(stand_in, capsys, tmp_path
 def test_a_sweep_is_one_case_a_value_and_is_kept(stand_in, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
     sweep = ["bench", "causal & document(500, 524)", "--seqlen", "1024", "--providers", "flashmask", "--json", "--sweep"]
-    assert main([*sweep, "seqlen=1024,512,1000"]) == 0
+    assert main([*sweep, "seqlen=1024,512,1000", "--report", str(tmp_path / "report.html")]) == 0
+    assert "Time of one forward pass" in (tmp_path / "report.html").read_text()
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["seqlen_q"], row["mask"]) for row in rows[::2]] == [
         (1024, "causal & document(500, 524)"), (512, "causal & document(250, 262)"),

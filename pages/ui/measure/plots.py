@@ -81,12 +81,12 @@ def _lines(chart: Chart, colors: dict, roles: dict) -> go.Figure:
                             text=name, showarrow=False, font={"color": colors["dim"], "size": 11})  # fmt: skip
     xs = sorted({x for series in chart.series for x in series.x}) if chart.x_log else None
     ticks = {"type": "log", "tickvals": xs, "ticktext": [_tick(x) for x in xs]} if xs else {}
-    made.update_xaxes(title=chart.x_label, **ticks)
+    made.update_xaxes(title=chart.x_label, automargin=True, **ticks)
     powers = {"type": "log", "dtick": 1, "exponentformat": "SI"} if chart.y_log else {"rangemode": "tozero"}
     made.update_yaxes(title=chart.y_label, automargin=True, **powers)
     figures.styled(made, colors, height=420)
     return made.update_layout(hovermode="closest", margin_r=30,
-                              legend={"yanchor": "top", "y": -0.22, "itemwidth": 34})  # fmt: skip
+                              legend={"yref": "container", "yanchor": "bottom", "y": 0, "itemwidth": 34})  # fmt: skip
 
 
 def _tick(x: float) -> str:

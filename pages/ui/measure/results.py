@@ -56,7 +56,7 @@ def _strain(error) -> float:
 
 def _outcome(row: BenchRow) -> str:
     if row.status == "ok" and row.computes in ("full", "causal"):
-        return f"a ceiling: {row.computes}, not this mask"
+        return f"ceiling: {row.computes}"
     return row.status if row.status != "ok" else row.check or "ok"
 
 
@@ -105,7 +105,7 @@ def table(rows, *, errors: bool = True) -> None:
     config = {
         name: st.column_config.NumberColumn(format=form) for name, form in numbers.items() if shown and name in shown[0]
     }
-    config |= {name: st.column_config.TextColumn(width=wide) for name, wide in (("Outcome", 150), ("Engine", 220))}
+    config |= {name: st.column_config.TextColumn(width=wide) for name, wide in (("Outcome", 130), ("Engine", 290))}
     st.dataframe(
         shown,
         hide_index=True,
