@@ -77,10 +77,6 @@ def spot(built: Built, at: tuple[int, int] | None) -> tuple[int, int]:
     return min(built.seqlen_q - 1, max(0, first + int(0.8 * (last - first)))), column
 
 
-def _look(view) -> None:
-    state.looked(view=None if view is None else state.current().nearest_view(view))
-
-
 def _text_and_lengths(screen: Screen) -> tuple[str, int, int]:
     return screen.mask, screen.seqlen_q, screen.keys
 
@@ -109,4 +105,4 @@ def _edited(told: dict, screen: Screen) -> str:
     return strokes.moved(screen.mask, shown.mask, strokes.Move(name, *map(int, numbers)))
 
 
-_LISTENERS = {"selection": state.chosen, "view": _look, "drawn": _drawn, "edit": _edit}
+_LISTENERS = {"selection": state.chosen, "view": state.viewed, "drawn": _drawn, "edit": _edit}

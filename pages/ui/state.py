@@ -128,6 +128,11 @@ def chosen(at) -> None:
         looked(at=at and tuple(at))
 
 
+def viewed(view) -> None:
+    """A canvas says which part it shows, four numbers or None for all of it."""
+    looked(view=None if view is None else current().nearest_view(view))
+
+
 def go(page: str, **values) -> None:
     """Change the screen and show all of its mask on another page, from the script of this one.
 

@@ -91,6 +91,12 @@ def test_a_comparison_zooms_all_its_pictures_and_the_swap_is_in_the_link(screen)
     assert tab.word("whole") == "false"
     seen = tab.sweep([(0.01, 0.01, side) for side in ("first", "difference", "second")])
     assert {(one["q"], one["k"]) for one in seen} == {(seen[0]["q"], seen[0]["k"])} and seen[0]["q"] > 8
+    tab.page.wait_for_url("**view=*")
+    tab.page.reload()
+    tab.settled()
+    tab.page.locator(".pane[data-side=difference] canvas.over").wait_for()
+    again = tab.sweep([(0.01, 0.01, "first")])[0]
+    assert (again["q"], again["k"]) == (seen[0]["q"], seen[0]["k"])  # the view is in the link
     tab.page.get_by_role("button", name="Swap A and B").click()
     tab.page.wait_for_url("**with=full*")
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("causal")

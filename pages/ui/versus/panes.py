@@ -38,14 +38,16 @@ def panes(first: Side, second: Side, found: Difference) -> None:
     if sum(map(layer_count, masks)) * first.runs.seqlen_k > MOST_LAYER_COLUMNS:
         _plain(first, second, found)
         return
-    screen = state.current()
+    screen, opened = state.current(), st.session_state.opened
+    if st.session_state.get("versus_start", (0,))[0] != opened:  # from there on the browser has its own view
+        st.session_state.versus_start = opened, screen.view
     data = _payload(
-        first, second, found, (screen.block_m, screen.block_n), screen.rule, screen.at, st.session_state.opened
+        first, second, found, (screen.block_m, screen.block_n), screen.rule, screen.at, *st.session_state.versus_start
     )
-    presses.draw(_component(), key=_KEY, data=data, selection=state.chosen)
+    presses.draw(_component(), key=_KEY, data=data, selection=state.chosen, view=state.viewed)
 
 
-def _payload(first: Side, second: Side, found: Difference, block, rule: str, at, opened: int) -> bytes:
+def _payload(first: Side, second: Side, found: Difference, block, rule: str, at, opened: int, view) -> bytes:
     """The length of a head, the head as JSON, and the layers of the four masks as the canvas takes masks."""
     groups = [
         [canvas.payload(layer, identity="", block=block, rule=rule, selection=(0, 0)) for layer in layers_of(runs)]
@@ -61,6 +63,7 @@ def _payload(first: Side, second: Side, found: Difference, block, rule: str, at,
         "pairs": [first.pairs, second.pairs, found.extra_pairs, found.missing_pairs],
         "at": at,
         "opened": opened,
+        "view": view,
     }
     head = json.dumps(told).encode()
     head += b" " * (-len(head) % 4)

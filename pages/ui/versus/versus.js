@@ -1,6 +1,7 @@
 // Two masks and their difference under one view: what moves, zooms or chooses a cell in one picture does so in all.
 
-const TELL_CHOICE_MS = 120;
+const TELL_CHOICE_MS = 120,
+  TELL_VIEW_MS = 400;
 
 class Comparison {
   constructor(root) {
@@ -25,14 +26,20 @@ class Comparison {
     this.probe.removeEventListener("transitionend", this.themes);
     cancelAnimationFrame(this.frame);
     clearTimeout(this.telling);
+    clearTimeout(this.looking);
   }
 
   update(bytes, tell) {
     this.tell = tell;
     const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true),
       head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+    const opened = head.opened !== this.opened;
     if (head.id !== this.root.dataset.mask) this.read(head, bytes, 4 + length);
-    if (head.opened !== this.opened) this.selected = head.at && { q: head.at[0], k: head.at[1] };
+    if (opened) {
+      this.selected = head.at && { q: head.at[0], k: head.at[1] };
+      this.startView = head.view;
+      this.resize();
+    }
     this.opened = head.opened;
     this.recolor();
   }
@@ -75,6 +82,11 @@ class Comparison {
     if (width < 2 || height < 2) return;
     Object.assign(this, { width, height, scale });
     for (const pane of this.panes) for (const canvas of [pane.base, pane.over]) Object.assign(canvas, { width, height });
+    if (this.startView) {
+      const [c, w, r, h] = this.startView;
+      this.view = fittedView({ c, w, r, h }, this.mask, width / scale, height / scale);
+      this.startView = null;
+    }
     this.recolor();
   }
 
@@ -103,6 +115,12 @@ class Comparison {
   moveTo(view) {
     this.view = fittedView(view, this.mask, this.width / this.scale, this.height / this.scale);
     this.request(true);
+    clearTimeout(this.looking);
+    this.looking = setTimeout(() => {
+      const view = this.showsAll() ? null : viewText(this.view);
+      writeAddress("view", view);
+      this.tell("view", view && view.split(",").map(Number));
+    }, TELL_VIEW_MS);
   }
 
   cellAt(fx, fy) {
