@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import torch
 import torch.nn.functional as F
 
 from ..attention import flashmask_attention
 from ..masks.column_mask import ColumnMask
+
+_STRIP_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,30 @@ def _dense_attend(q, k, v, visible):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
 
 
+def _dense_prepare(mask: ColumnMask, deterministic: bool) -> torch.Tensor:
+    """bool [B, Hm, S, S], made in strips so that nothing but itself is as large."""
+    size = mask.seqlen_q
+    visible = torch.empty(mask.batch, mask.heads, size, size, dtype=torch.bool, device=mask.device)
+    for at in range(0, size, _STRIP_ROWS):
+        visible[:, :, at : at + _STRIP_ROWS] = mask.to_dense(rows=slice(at, at + _STRIP_ROWS))
+    return visible
+
+
+@lru_cache(maxsize=4)
+def _flex_mask(size: int, device: torch.device):
+    """(mask_mod, the vector that it reads) of a causal mask with one bound: kept, so that another mask never recompiles."""
+    end = torch.empty(size, dtype=torch.int32, device=device)
+    return (lambda b, h, q, k: (q >= k) & (q < end[k])), end
+
+
 def _flex_prepare(mask: ColumnMask, deterministic: bool):
     from torch.nn.attention.flex_attention import create_block_mask
 
-    from ..bench.flex_masks import flex_mask_mod
-
-    mod, _ = flex_mask_mod(mask)
+    mask = mask.canonical()
+    if not mask.causal or mask.bounds != 1 or mask.batch * mask.heads != 1:
+        raise ValueError(f"mask: the flex engine of training takes packed examples, causal with one bound, got {mask}")
+    mod, end = _flex_mask(mask.seqlen_q, mask.device)
+    end.copy_(mask.lts[0, 0])
     size = mask.seqlen_q
     return create_block_mask(mod, None, None, size, size, device=mask.device, _compile=mask.device.type == "cuda")
 
@@ -47,18 +68,15 @@ def _flex_attend(q, k, v, block_mask):
     return _flex(q.is_cuda)(q, k, v, block_mask=block_mask, enable_gqa=q.shape[1] != k.shape[1]).transpose(1, 2)
 
 
-def _flex(compiled: bool, kept: dict = {}):  # noqa: B006
+@cache
+def _flex(compiled: bool):
     from torch.nn.attention.flex_attention import flex_attention
 
-    if not compiled:
-        return flex_attention
-    if "flex" not in kept:
-        kept["flex"] = torch.compile(flex_attention, dynamic=False)
-    return kept["flex"]
+    return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
 
 
 ENGINES = {
     "flashmask": Engine("FlashMask", lambda mask, deterministic: (mask, deterministic), _our_attend),
-    "dense": Engine("SDPA, dense mask", lambda mask, deterministic: mask.to_dense(), _dense_attend),
+    "dense": Engine("SDPA, dense mask", _dense_prepare, _dense_attend),
     "flex": Engine("FlexAttention (compiled)", _flex_prepare, _flex_attend),
 }

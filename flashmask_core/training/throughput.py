@@ -139,7 +139,7 @@ def longest(task: str, engine: str, config: DecoderConfig, *, most: int = 2**20,
     fits: TrainRow | None = None
     low, high, size = 0, most + _STEP, start
     while high - low > max(_STEP, low // 8):
-        row = measure(task, engine, size, config, steps=1, warmup=1)
+        row = measure(task, engine, size, config, steps=1, warmup=0)
         on_trial(row)
         if row.error:
             high = size
@@ -148,7 +148,9 @@ def longest(task: str, engine: str, config: DecoderConfig, *, most: int = 2**20,
         size = min(2 * low, most) if high > most and low < most else (low + high) // 2 // _STEP * _STEP
         if size <= low or size >= high:
             break
-    return fits or TrainRow(task, engine, start, error="not even the shortest context fits", model=asdict(config))
+    if fits:
+        return measure(task, engine, fits.context, config, steps=1, warmup=1)
+    return TrainRow(task, engine, start, error="not even the shortest context fits", model=asdict(config))
 
 
 def rows(tasks, engines, contexts, config: DecoderConfig, **options) -> Iterator[TrainRow]:

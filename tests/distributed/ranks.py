@@ -1,6 +1,5 @@
 """Several gloo processes on this machine that each run one function of a test module."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import torch.multiprocessing as mp
 
 def _enter(rank: int, ranks: int, store: str, work, arguments) -> None:
     torch.set_num_threads(1)
-    os.environ.pop("TRITON_INTERPRET", None)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
     try:
         work(*arguments)

@@ -25,7 +25,7 @@ CSS = """
 .fm-numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; }
 .fm-gain { width: 100%; border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
 .fm-gain th { text-align: right; font-weight: 500; color: var(--fm-dim); padding: 4px 10px; }
-.fm-gain td { text-align: right; padding: 4px 10px; border-top: 1px solid var(--fm-line); }
+.fm-gain td { text-align: right; white-space: nowrap; padding: 4px 10px; border-top: 1px solid var(--fm-line); }
 .fm-gain :is(th, td):first-child { text-align: left; padding-left: 0; }
 .fm-gain tr.on td { font-weight: 700; }
 .fm-deals { display: grid; grid-template-columns: repeat(auto-fit, minmax(290px, 1fr)); gap: 20px; }
@@ -55,8 +55,8 @@ def numbers_html(found: Packed) -> str:
                    cards.row("least", f"{100 * rho.min():.1f} %") + cards.row("most", f"{100 * rho.max():.1f} %"),
                    small="exact, 128 × 128"),
         cards.card("Busiest over mean", f"{packing.imbalance:.2f}×",
-                   cards.row("visible pairs, most", f"{packing.pairs.max():,}")
-                   + cards.row("least", f"{packing.pairs.min():,}")),
+                   cards.row("most pairs", f"{packing.pairs.max():,}")
+                   + cards.row("fewest", f"{packing.pairs.min():,}")),
     )  # fmt: skip
     return f'<div class="fm-numbers">{"".join(parts)}</div>'
 
