@@ -139,6 +139,11 @@ def _check_tensors(q, k, v) -> None:
     batch, _, heads, head_dim = q.shape
     if k.shape[0] != batch or k.shape[3] != head_dim:
         raise ValueError(f"k: wanted [B={batch}, Sk, Hk, D={head_dim}], got {tuple(k.shape)}")
+    if v.shape[:3] == k.shape[:3] and v.shape[3] != k.shape[3]:
+        raise ValueError(
+            f"v: wanted k's head dim D = {k.shape[3]}, got {v.shape[3]}; head dims that differ between q, k and v are not "
+            "implemented, pad v with zeros and cut the output"
+        )
     if v.shape != k.shape:
         raise ValueError(f"v: wanted k's shape [B, Sk, Hk, D] = {tuple(k.shape)}, got {tuple(v.shape)}")
     if not 1 <= head_dim <= 256:

@@ -17,6 +17,7 @@ def tensors(**changes):
         (dict(q=(8, 4, 16)), r"q: wanted \[B, Sq, H, D\], got \(8, 4, 16\)"),
         (dict(k=(1, 8, 16)), r"k: wanted \[B, Sk, Hk, D\], got \(1, 8, 16\)"),
         (dict(k=(2, 8, 2, 16)), r"k: wanted \[B=1, Sk, Hk, D=16\], got \(2, 8, 2, 16\)"),
+        (dict(v=(1, 8, 2, 24)), r"v: wanted k's head dim D = 16, got 24; head dims that differ .* are not implemented"),
         (dict(v=(1, 9, 2, 16)), r"v: wanted k's shape .*\(1, 8, 2, 16\), got \(1, 9, 2, 16\)"),
         (dict(q=(1, 8, 6, 16), k=(1, 8, 4, 16), v=(1, 8, 4, 16)), "divides H = 6, got Hk = 4"),
         (dict(q=(1, 8, 4, 264), k=(1, 8, 2, 264), v=(1, 8, 2, 264)), "head dim D from 1 to 256, got 264"),

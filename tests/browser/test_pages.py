@@ -123,7 +123,7 @@ def test_nothing_jumps_while_the_page_loads(screen, width):
     assert tab.page.title() == "FlashMask explorer"
 
 
-@pytest.mark.parametrize("name", ["learn", "walk", "measure", "paper"])
+@pytest.mark.parametrize("name", ["learn", "walk", "train", "measure", "paper"])
 def test_a_link_to_any_page_opens_without_a_word_in_the_console(screen, name):
     tab = screen().open(name, mask="sliding_window(37)", n=384, tile="64x64")
     tab.page.locator("h1").wait_for()
@@ -132,3 +132,15 @@ def test_a_link_to_any_page_opens_without_a_word_in_the_console(screen, name):
     tab.settled()
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("sliding_window(37)")
     assert tab.word("mask").startswith("384x384:") and "tile=64x64" in tab.page.url
+
+
+def test_a_packed_sequence_opens_in_compose(screen):
+    tab = screen().open("train", pack_lengths="300, (200, 100, 50), 40", pack_context=512)
+    tab.page.get_by_role("spinbutton", name="Sequence").fill("1")
+    tab.page.get_by_role("spinbutton", name="Sequence").press("Enter")
+    tab.page.get_by_text("Sequence 1: 2 examples, 122 of 512 tokens padding").wait_for()
+    tab.page.get_by_role("button", name="Open in Compose").click()
+    tab.page.wait_for_selector("h1:has-text('Compose')")
+    tab.settled()
+    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("share_question((200, 100, 50), (40,))")
+    assert tab.word("mask").startswith("512x512:")
