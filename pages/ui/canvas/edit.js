@@ -51,7 +51,8 @@ class Editing {
     const { explorer, mode } = this,
       { root } = explorer;
     for (const part of root.querySelectorAll(".paint")) part.hidden = !this.on;
-    for (const button of root.querySelectorAll(".paint button")) button.ariaPressed = String(button.dataset.do === mode);
+    for (const button of root.querySelectorAll(".paint button"))
+      button.ariaPressed = String(button.dataset.do === mode);
     if (mode) root.dataset.mode = mode;
     else delete root.dataset.mode;
     setText(this.status, this.words());
@@ -68,7 +69,8 @@ class Editing {
     if (move) {
       const from = move.slope ? `moves ${move.by > 0 ? "down" : "up"} by ${grouped(Math.abs(move.by))} rows` : "";
       const to = from || `${grouped(move.line)} → ${grouped(move.line + move.by)}`;
-      return `${move.name.toUpperCase()} ${to}, ${columnsText(move.c0, move.c1)}. ${move.keys ? "Arrows move it, Enter sets it, " : ""}Esc cancels`;
+      const how = move.keys ? "Arrows move it, Enter sets it, " : "";
+      return `${move.name.toUpperCase()} ${to}, ${columnsText(move.c0, move.c1)}. ${how}Esc cancels`;
     }
     if (!mode) return "";
     if (!box) return `${PAINTS[mode]}: drag a box, or Enter at the selected cell begins one. Esc ends`;

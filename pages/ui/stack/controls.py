@@ -14,7 +14,6 @@ from .. import presets
 from ..layers import Layer
 
 _MOST_ITEMS = 200  # of a list as a table; longer ones are a line of text
-_LOWEST_SLIDER = 0  # of a number that may be negative; its field takes those
 
 
 def controls_of(layer: Layer, keys: int) -> dict:
@@ -90,7 +89,7 @@ def _number(pattern: Pattern, arguments: tuple, index: int, keys: int) -> dict:
     told = {"name": parameter.name, "about": parameter.about, "least": parameter.minimum}
     if parameter.kind == "ints":
         return {**told, "value": list(arguments[index]), "many": True}
-    slider = None if parameter.name == "seed" else [max(_LOWEST_SLIDER, parameter.minimum or 0)]
+    slider = None if parameter.name == "seed" else [parameter.minimum or 0]  # its field takes negative ones
     if slider:
         slider.append(_most(pattern, arguments, index, keys, parameter))
     return {**told, "value": arguments[index], "slider": slider}

@@ -58,10 +58,11 @@ function numberFields(layer, say, change) {
       "aria-label": label,
     });
     if (one.least !== null) field.min = String(one.least);
-    const slider = one.slider && sliderOf(one, index, label, (value, live) => {
+    const moved = (value, live) => {
       field.value = String(value);
       set(value, live);
-    });
+    };
+    const slider = one.slider && sliderOf(one, index, label, moved);
     field.addEventListener("change", () => {
       const value = wholeNumber(field, values[index], one.least);
       slider?.place(value);
