@@ -123,3 +123,10 @@ def test_the_command_line_writes_rows(capsys, tmp_path):
                            ("--longest", "longest:")):  # fmt: skip
         assert main(["train", *small.split(), "--kv-heads", "2", *wrong.split()]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_the_command_line_knows_every_task_and_engine():
+    from flashmask_core.training import cli
+    from flashmask_core.training.engines import ENGINES
+
+    assert (cli._TASKS, cli._ENGINES) == (TASKS, tuple(ENGINES))
