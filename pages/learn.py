@@ -26,14 +26,15 @@ def move(**values) -> None:
 
 
 def chosen() -> None:
-    go(st.session_state.lesson_step or state.current().lesson.step)
+    if not state.is_late("lesson_step"):
+        go(st.session_state.lesson_step or state.current().lesson.step)
 
 
 @st.fragment
 def lesson() -> None:
     board.hear()
     number = state.current().lesson.step
-    st.session_state.lesson_step = number
+    state.seed("lesson_step", number)
     st.pills(
         "Step",
         list(range(1, PRACTICE + 1)),
@@ -111,10 +112,10 @@ def practice(left, right) -> None:
             "Practice",
             "<p>Eight tokens. Choose how the mask is packed, and set its numbers; or say that it does not fit.</p>",
         )
-        st.session_state.lesson_task = goal if known else OWN
+        state.seed("lesson_task", goal if known else OWN)
         st.selectbox("Task", [*TASKS, OWN], format_func=task_name, key="lesson_task", on_change=choose_task)
         if not known:
-            st.session_state.lesson_goal = goal
+            state.seed("lesson_goal", goal)
             st.text_input("Goal", key="lesson_goal", on_change=choose_goal)
         else:
             st.html(f'<div class="fm-lesson"><p class="task">{TASKS[goal]}</p></div>')
@@ -144,7 +145,8 @@ def task_name(task: str) -> str:
 
 
 def choose_task() -> None:
-    take_task(st.session_state.lesson_task)
+    if not state.is_late("lesson_task"):
+        take_task(st.session_state.lesson_task)
 
 
 def take_task(task: str) -> None:
@@ -154,7 +156,7 @@ def take_task(task: str) -> None:
 
 
 def choose_goal() -> None:
-    if st.session_state.lesson_goal.strip():
+    if not state.is_late("lesson_goal") and st.session_state.lesson_goal.strip():
         move(goal=st.session_state.lesson_goal.strip()[:MAX_GOAL])
 
 

@@ -20,12 +20,12 @@ EXACT = st.cache_data(facts.exact_finding, show_spinner=False)
 
 def move(name: str) -> None:
     value = st.session_state[f"p_{name}"]
-    if value:
+    if value and not state.is_late(f"p_{name}"):
         state.change(paper=replace(state.current().paper, **{name: value}))
 
 
 def chosen(name: str, label: str, options, **look) -> None:
-    st.session_state[f"p_{name}"] = getattr(place, name)
+    state.seed(f"p_{name}", getattr(place, name))
     st.segmented_control(label, list(options), key=f"p_{name}", on_change=move, args=(name,), **look)
 
 

@@ -21,6 +21,7 @@ from .link import PLACE, Screen, parse_tile
 _MOST_STEPS = 50  # that can be undone
 _LATE_S = 3.0  # what the browser sends may still carry the link and the texts from before the last change
 _MOST_LINKS = 16  # that are remembered as written by us
+_WRITTEN_THERE = ("at", "view", "step")  # of an address, by the browser itself
 
 
 def open_screen(page: str) -> Screen:
@@ -210,8 +211,6 @@ def _step(origin: str, target: str) -> None:
 
 def _seed_widgets(screen: Screen) -> None:
     """Give the widgets their values; on every run, since a widget of another page with the same key is forgotten."""
-    seeded = st.session_state.setdefault("seeded", {})
-    replaced = st.session_state.setdefault("replaced", {})
     for key, value in {
         "w_mask": "" if screen.file else screen.mask,
         "w_n": screen.seqlen_q,
@@ -221,16 +220,34 @@ def _seed_widgets(screen: Screen) -> None:
         "w_heads": screen.heads,
         "w_plane": screen.plane,
     }.items():
-        before = seeded.get(key, value)
-        if before != value:
-            replaced[key] = [*replaced.get(key, [])[-20:], (before, monotonic())]
-        st.session_state[key] = seeded[key] = value
+        seed(key, value)
 
 
-def _is_late(key: str, value) -> bool:
-    """True for what we ourselves put something else in place of a moment ago: the browser had not heard of it yet."""
-    replaced = st.session_state.get("replaced", {}).get(key, [])
-    return any(value == before and monotonic() - when < _LATE_S for before, when in replaced)
+def seed(key: str, value) -> None:
+    """Give a widget its value; what it had before is remembered for `is_late`."""
+    seeded = st.session_state.setdefault("seeded", {})
+    before = seeded.get(key, value)
+    if before != value:
+        replaced = st.session_state.setdefault("replaced", {})
+        replaced[key] = [*replaced.get(key, [])[-20:], (before, monotonic())]
+    st.session_state[key] = seeded[key] = value
+
+
+def is_late(key: str) -> bool:
+    """In the callback of a widget: True where nobody touched it, but its value is one that we have replaced meanwhile.
+
+    Every request carries the values of all widgets, and one that was made before our last answer arrived has those from
+    before it. The address in it tells: it is not the one that we have sent since.
+    """
+    session = st.session_state
+    value = session.get(key)
+    replaced = session.get("replaced", {}).get(key, [])
+    if any(value == before and monotonic() - when < _LATE_S for before, when in replaced):
+        bare = lambda query: {name: v for name, v in query.items() if name not in _WRITTEN_THERE}  # noqa: E731
+        if bare(st.query_params.to_dict()) != bare(session.sent):
+            return True
+    session.setdefault("seeded", {})[key] = value
+    return False
 
 
 def widget(key: str) -> dict:
@@ -245,10 +262,9 @@ def collect(key: str) -> None:
     read as a tile or as a length is put back.
     """
     value, before = st.session_state.get(key), st.session_state.screen
-    if _is_late(key, value):
+    if is_late(key):
         change()
         return
-    st.session_state.seeded[key] = value
     if key == "w_tile":
         block_m, block_n = parse_tile(value or "") or (before.block_m, before.block_n)
         change(block_m=block_m, block_n=block_n)

@@ -1,5 +1,7 @@
 """The lesson in a real browser: every step answered wrong and right, by keys and clicks, on a desk and a phone."""
 
+import random
+
 import pytest
 from playwright.sync_api import expect
 
@@ -186,3 +188,21 @@ def test_what_was_typed_is_there_again_and_links_name_the_step(screen):
     it.page.get_by_role("button", name="Back").click()
     it.at(2)
     assert it.root.locator("input.number").input_value() == "5"
+
+
+def test_checks_and_steps_faster_than_the_server_all_count(screen):
+    """Next and Back right behind a check or a number, at any moment of the answers that are still on their way."""
+    it, dice = Lesson(screen()).open(2), random.Random(9)
+    step, checks = 2, {2: 0, 3: 0}
+    for _ in range(16):
+        it.page.wait_for_timeout(dice.choice([0, 0, 30, 150, 400]))
+        if dice.random() < 0.6:
+            it.root.get_by_role("button", name="Check").click()
+            checks[step] += 1
+        else:
+            it.root.locator("input.number").first.fill(str(dice.randint(0, 8)))
+        it.page.wait_for_timeout(dice.choice([0, 0, 20, 150, 420]))
+        it.page.get_by_role("button", name="Next" if step == 2 else "Back").click()
+        step = 5 - step
+        it.page.wait_for_selector(f".fm-board[data-ready='{step}'][data-checks='{checks[step]}']", timeout=10_000)
+    assert f"lesson={step}" in it.page.url or it.page.wait_for_url(f"**lesson={step}*") is None

@@ -1,8 +1,11 @@
 """A screen is its URL: there and back, damaged links, switches of pages, undo."""
 
+from types import SimpleNamespace
+
 import pytest
 from page_tools import html_of, link_of
 
+from pages.ui import state
 from pages.ui.link import DEFAULT_TEXT, MAX_LINK, Screen, parse_tile
 from pages.ui.measure.trial import Trial
 
@@ -152,3 +155,22 @@ def test_two_tabs_do_not_touch_each_other(open_app):
     first.number_input(key="w_n").set_value(66).run()
     second.run()
     assert second.session_state["screen"] == Screen(mask="full", seqlen_q=65)
+
+
+def test_a_value_that_we_have_replaced_is_no_change_while_the_browser_has_not_heard_of_it(monkeypatch):
+    class Session(dict):
+        __getattr__ = dict.__getitem__
+
+    session, query = Session(sent={"lesson": "3"}), {"lesson": "2"}
+    monkeypatch.setattr(state.st, "session_state", session)
+    monkeypatch.setattr(state.st, "query_params", SimpleNamespace(to_dict=lambda: dict(query)))
+    state.seed("pill", 2)
+    state.seed("pill", 3)
+    session["pill"] = 2
+    assert state.is_late("pill")  # the request was made before our 3 arrived
+    session["pill"] = 5
+    assert not state.is_late("pill")  # somebody pressed it
+    state.seed("pill", 3)
+    session["pill"] = 2
+    query["lesson"] = "3"
+    assert not state.is_late("pill")  # they have seen the 3, and go back

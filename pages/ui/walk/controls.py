@@ -56,7 +56,7 @@ def _seed(screen: Screen) -> None:
         "k_block": walk.block,
         "k_pass": walk.pass_,
     }.items():
-        st.session_state[key] = value
+        state.seed(key, value)
 
 
 def _tokens(screen: Screen) -> int:
@@ -74,6 +74,8 @@ def _widget(key: str) -> dict:
 
 def _collect(key: str) -> None:
     """What a control says becomes part of the screen; another mask, tile or pass begins a walk anew."""
+    if state.is_late(key):
+        return
     value, walk = st.session_state[key], state.current().walk
     if key == "k_source":
         changed = {"source": value or "", "tokens": None}
