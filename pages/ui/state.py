@@ -116,10 +116,15 @@ def _remember(screen: Screen) -> None:
 
 
 def looked(**place) -> None:
-    """The canvas says where it looks; it has written that into the address itself."""
+    """The canvas says where it looks; it has written that into the address itself.
+
+    If that was the address from before our last words, these come behind it and take its place: then it is written again.
+    """
+    heard = _bare(st.query_params.to_dict()) == _bare(st.session_state.sent)
     change(**place)
-    st.session_state.sent = _query()
-    _note_published(st.session_state.sent)
+    if heard:
+        st.session_state.sent = _query()
+    _note_published(_query())
 
 
 def chosen(at) -> None:
@@ -167,6 +172,10 @@ def publish() -> None:
 def _query() -> dict[str, str]:
     """The address of the screen on the page that is open."""
     return st.session_state.screen.to_query(page=st.session_state.page)
+
+
+def _bare(query: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if name not in _WRITTEN_THERE}
 
 
 def _note_published(query: dict[str, str]) -> None:
@@ -243,8 +252,7 @@ def is_late(key: str) -> bool:
     value = session.get(key)
     replaced = session.get("replaced", {}).get(key, [])
     if any(value == before and monotonic() - when < _LATE_S for before, when in replaced):
-        bare = lambda query: {name: v for name, v in query.items() if name not in _WRITTEN_THERE}  # noqa: E731
-        if bare(st.query_params.to_dict()) != bare(session.sent):
+        if _bare(st.query_params.to_dict()) != _bare(session.sent):
             return True
     session.setdefault("seeded", {})[key] = value
     return False

@@ -144,6 +144,7 @@ def test_the_same_cell_can_be_chosen_again_after_the_length_changed(shared):
     def choose():
         tab.page.mouse.click(box["x"] + 0.16 * box["width"], box["y"] + 0.32 * box["height"])
         tab.page.wait_for_url("**at=*")
+        tab.frames()
         return tab.told("selected")
 
     def enter(label, text, *shown):
@@ -156,6 +157,7 @@ def test_the_same_cell_can_be_chosen_again_after_the_length_changed(shared):
     enter("Tokens N", "8", "causal", 8)
     enter("Tokens N", "64", "causal", 64)
     assert choose() == spot
+    tab.page.wait_for_timeout(400)  # a text typed faster than that behind a click may be lost
     enter("Mask", "causal & (q - k < 30)", "causal & (q - k < 30)", 64)
     assert tab.told("selected") == spot and "at=" in tab.page.url
 
