@@ -79,7 +79,10 @@ def tokens_of(text: str) -> list[Token]:
     """The tokens of a text; MaskSyntaxError at the first thing that is not in the language or over a limit."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_TEXT_BYTES:
-        raise MaskSyntaxError(f"the text has {size:,} bytes and may have {MAX_TEXT_BYTES:,}")
+        raise MaskSyntaxError(
+            f"the text has {size:,} bytes and may have {MAX_TEXT_BYTES:,}: repeat(1, 1000) writes 1000 equal numbers, "
+            "and a file holds more"
+        )
     tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)

@@ -176,6 +176,22 @@ def test_a_million_tokens(shared, capsys):
     assert rate >= 4  # whatever else the machine does; `python -m tests.browser.measure` prints the figures
 
 
+def test_the_two_pictures_stand_level_and_long_numbers_are_not_cut(shared):
+    tab = shared.go(mask="sliding_window(1048576)", n=2**20)
+    try:
+        for width in (1440, 1150):
+            tab.page.set_viewport_size({"width": width, "height": 900})
+            tab.rested()
+            matrix, vectors = tab.box("matrix"), tab.box("vectors")
+            assert matrix["y"] == pytest.approx(vectors["y"], abs=0.5)
+            assert matrix["width"] == pytest.approx(vectors["width"], abs=0.5)
+            assert matrix["x"] + matrix["width"] < vectors["x"]
+        number = tab.page.get_by_label("w of layer 1", exact=True)
+        assert number.evaluate("e => e.scrollWidth <= e.clientWidth")
+    finally:
+        tab.page.set_viewport_size({"width": 1440, "height": 900})
+
+
 @pytest.mark.parametrize("n", [65537, 131072])
 def test_causal_draws_just_above_what_a_square_could_hold(shared, n):
     tab = shared.go(mask="causal", n=n)

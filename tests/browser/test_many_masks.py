@@ -25,6 +25,7 @@ def test_the_pictures_of_the_gallery_show_what_the_library_says(screen, theme, w
     page, dice = tab.page, random.Random(width)
     page.locator("li[data-drawn]").first.wait_for()
     assert page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert page.locator("dl, dt, dd").evaluate_all("all => all.every((e) => e.scrollWidth <= e.clientWidth)")
     for title in ("sliding_window", "global_sliding_window", "block_diffusion"):
         card = page.locator(f'li[data-title="{title}"]')
         card.scroll_into_view_if_needed()

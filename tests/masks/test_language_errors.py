@@ -163,7 +163,7 @@ def test_the_largest_numbers_are_exact():
 
 def test_limits_before_parsing():
     cases = [
-        ("causal" + " " * (64 * 1024), "the text has 65,542 bytes and may have 65,536"),
+        ("causal" + " " * (64 * 1024), "the text has 65,542 bytes and may have 65,536: repeat\\(1, 1000\\) writes 1000 equal numbers, and a file holds more"),
         ("(" * 101 + "causal" + ")" * 101, "parentheses go 100 deep at most"),
         (" & ".join(["causal"] * 2002), "a text may have 2,000 operators and calls"),
         ("~" * 2001 + "causal", "a text may have 2,000 operators and calls"),
