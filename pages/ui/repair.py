@@ -13,7 +13,6 @@ from flashmask_core.bench.ways_on import WayOn, ways_on
 
 from . import cards, estimate, state, theme, thumbnail
 from .build import Built, fitted, of_screen
-from .estimate import HEAD_DIM
 from .link import Screen
 from .shelf import shelf
 
