@@ -211,6 +211,7 @@ class Stack {
     clearTimeout(this.waiting);
     const wait = live ? Math.max(0, this.last + LIVE_MS - Date.now()) : 0;
     this.pending = true;
+    this.told = Infinity; // until it is sent, every answer is older
     this.waiting = setTimeout(() => this.send(), wait);
     if (!live) this.ending = true;
   }
