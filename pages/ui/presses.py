@@ -20,10 +20,10 @@ def draw(component, *, key: str, data, **listeners: Callable) -> None:
 def hear(key: str, **listeners: Callable) -> None:
     """Hand over the presses that nobody has heard yet. For the head of a run: another run's callback may have been
     stopped by the request for this one."""
-    told, latest = st.session_state.get(key), st.session_state.setdefault("presses_heard", {})
-    presses = told.get("presses") if told else None
-    for number, name, value in filter(_is_press, presses if isinstance(presses, list) else ()):
-        if number > latest.get(key, 0) and name in listeners:
+    latest = st.session_state.setdefault("presses_heard", {})
+    latest.setdefault(key, 0)
+    for number, name, value in _presses(key):
+        if number > latest[key] and name in listeners:
             listeners[name](value)  # where the run is stopped in here, the next one hears of it again
             latest[key] = number
 
@@ -31,6 +31,18 @@ def hear(key: str, **listeners: Callable) -> None:
 def heard(key: str) -> int:
     """The highest number that was heard of a component; 0 for none."""
     return st.session_state.get("presses_heard", {}).get(key, 0)
+
+
+def waiting() -> bool:
+    """True if there are presses that nobody has heard yet: the request of this run was made for them."""
+    latest = st.session_state.get("presses_heard", {})
+    return any(number > latest[key] for key in latest for number, *_ in _presses(key))
+
+
+def _presses(key: str) -> list:
+    told = st.session_state.get(key)
+    presses = told.get("presses") if told else None
+    return [press for press in presses if _is_press(press)] if isinstance(presses, list) else []
 
 
 def _is_press(item) -> bool:

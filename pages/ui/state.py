@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from . import shelf
+from . import presses, shelf
 from .link import PLACE, Screen, parse_tile
 
 _MOST_STEPS = 50  # that can be undone
@@ -246,13 +246,13 @@ def is_late(key: str) -> bool:
     """In the callback of a widget: True where nobody touched it, but its value is one that we have replaced meanwhile.
 
     Every request carries the values of all widgets, and one that was made before our last answer arrived has those from
-    before it. The address in it tells: it is not the one that we have sent since.
+    before it. Two things tell: the request was made for a press, or the address in it is not the one that we have sent.
     """
     session = st.session_state
     value = session.get(key)
     replaced = session.get("replaced", {}).get(key, [])
     if any(value == before and monotonic() - when < _LATE_S for before, when in replaced):
-        if _bare(st.query_params.to_dict()) != _bare(session.sent):
+        if presses.waiting() or _bare(st.query_params.to_dict()) != _bare(session.sent):
             return True
     session.setdefault("seeded", {})[key] = value
     return False

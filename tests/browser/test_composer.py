@@ -27,7 +27,6 @@ def same_as_the_library(tab, n: int, seed: int = 0):
         assert said["visible"] == bool(mask.to_dense(slice(q, q + 1), slice(k, k + 1))), (q, k, text_of(tab))
 
 
-@pytest.mark.xfail(strict=False, reason="the undo of a slider's drag takes back a part of it where answers come late")
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
 def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
     tab = screen(theme, width).open(mask="causal & document(300, 700)", n=1000)

@@ -174,3 +174,7 @@ def test_a_value_that_we_have_replaced_is_no_change_while_the_browser_has_not_he
     session["pill"] = 2
     query["lesson"] = "3"
     assert not state.is_late("pill")  # they have seen the 3, and go back
+    session |= {"stack": {"presses": [[7, "stack", {}]]}, "presses_heard": {"stack": 6}}
+    assert state.is_late("pill")  # the request was made for a press, and only brings the 2 along
+    session["presses_heard"]["stack"] = 7
+    assert not state.is_late("pill")
