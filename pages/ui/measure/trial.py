@@ -9,6 +9,8 @@ from flashmask_core.bench.config import DEFAULT_PASSES, DTYPES, PASSES
 from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
 from flashmask_core.bench.sweep import AXES
 
+from ..parameters import Parameters
+
 NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines", "sweep", "values", "run", "beside")  # of the parameters
 HEAD_DIMS = (32, 64, 96, 128, 192, 256)
 MAX_VALUES = 400  # characters
@@ -51,34 +53,24 @@ class Trial:
     @classmethod
     def from_query(cls, query: dict[str, str]) -> tuple["Trial", list[str]]:
         """The nearest trial, and what of the link could not be read, in words."""
-        values, problems = {}, []
-        for name, field in (("batch", "batch"), ("kv", "kv_heads")):
-            if name in query:
-                if re.fullmatch("[0-9]{1,4}", query[name]) and 1 <= int(query[name]) <= 1024:
-                    values[field] = int(query[name])
-                else:
-                    problems.append(f"{name}={query[name][:40]!r} is no number from 1 to 1,024")
-        for name, field, known in (
-            ("dim", "head_dim", HEAD_DIMS), ("dtype", "dtype", DTYPES), ("sweep", "sweep", AXES),
-        ):  # fmt: skip
-            if name in query:
-                found = [one for one in known if str(one) == query[name]]
-                if found:
-                    values[field] = found[0]
-                else:
-                    problems.append(f"{name}={query[name][:40]!r} is none of {', '.join(map(str, known))}")
-        for name, field, known in (("passes", "passes", PASSES), ("engines", "engines", PROVIDERS)):
+        link = Parameters(query)
+        link.number("batch", 1, 1024)
+        link.number("kv", 1, 1024, "kv_heads")
+        link.one_of("dim", HEAD_DIMS, "head_dim")
+        link.one_of("dtype", DTYPES)
+        link.one_of("sweep", AXES)
+        for name, known in (("passes", PASSES), ("engines", PROVIDERS)):
             if name in query:
                 asked = [] if query[name] == "none" else query[name][:1000].split(",")
-                values[field] = tuple(one for one in known if one in asked)
+                link.values[name] = tuple(one for one in known if one in asked)
                 if wrong := [one for one in asked if one not in known]:
-                    problems.append(f"{name}: there is no {', '.join(repr(one[:40]) for one in wrong[:3])}")
+                    link.problems.append(f"{name}: there is no {', '.join(repr(one[:40]) for one in wrong[:3])}")
         if "values" in query:
-            values["values"] = query["values"][:MAX_VALUES]
+            link.values["values"] = query["values"][:MAX_VALUES]
         for name in ("run", "beside"):
             if name in query:
                 if re.fullmatch(r"[0-9a-z-]{1,32}", query[name]):
-                    values[name] = query[name]
+                    link.values[name] = query[name]
                 else:
-                    problems.append(f"{name}={query[name][:40]!r} is no name of a run")
-        return cls(**values), problems
+                    link.wrong(name, "no name of a run")
+        return cls(**link.values), link.problems

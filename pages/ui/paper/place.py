@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from flashmask_core.bench.reproduce import BLOCKS
 
+from ..parameters import Parameters
+
 NAMES = ("table", "time")  # of the query parameters
 TIMES = {"forward": "Forward", "backward": "Backward", "total": "Both"}
 
@@ -24,11 +26,7 @@ class PaperPlace:
     @classmethod
     def from_query(cls, query: dict[str, str]) -> tuple["PaperPlace", list[str]]:
         """The nearest place, and what of the link could not be read, in words."""
-        values, problems = {}, []
-        for name, known in (("table", BLOCKS), ("time", TIMES)):
-            if name in query:
-                if query[name] in known:
-                    values[name] = query[name]
-                else:
-                    problems.append(f"{name}={query[name][:40]!r} is none of {', '.join(known)}")
-        return cls(**values), problems
+        link = Parameters(query)
+        link.one_of("table", BLOCKS)
+        link.one_of("time", TIMES)
+        return cls(**link.values), link.problems

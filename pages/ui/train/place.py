@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 
 from flashmask_core.packing import ANSWERS, POLICIES, TOO_LONG
+
+from ..parameters import Parameters
 
 MAX_TEXT = 4000  # characters of lengths that go into a link
 MAX_CONTEXT, MAX_SEQUENCES, MAX_RANKS = 2**20, 500, 64
@@ -38,25 +39,16 @@ class PackPlace:
     @classmethod
     def from_query(cls, query: dict[str, str]) -> tuple["PackPlace", list[str]]:
         """The nearest one, and what of the link could not be read, in words."""
-        values, problems = {}, []
+        link = Parameters({name: text for name, text in query.items() if name in NAMES and text.strip()})
         for name in (field.name for field in fields(cls)):
-            text = query.get(f"pack_{name}", "").strip()
-            if not text:
-                continue
-            if name == "lengths":
-                values[name] = text
-            elif name in _CHOICES:
-                if text in _CHOICES[name]:
-                    values[name] = text
-                else:
-                    problems.append(f"pack_{name}={text[:40]!r} is none of {', '.join(_CHOICES[name])}")
-            else:
-                low, high = _NUMBERS[name]
-                if re.fullmatch("[0-9]{1,8}", text) and low <= int(text) <= high:
-                    values[name] = int(text)
-                else:
-                    problems.append(f"pack_{name}={text[:40]!r} is no number from {low:,} to {high:,}")
-        return cls(**values), problems
+            parameter = f"pack_{name}"
+            if name in _CHOICES:
+                link.one_of(parameter, _CHOICES[name], name)
+            elif name in _NUMBERS:
+                link.number(parameter, *_NUMBERS[name], name)
+            elif parameter in link.query:
+                link.values[name] = link.query[parameter].strip()
+        return cls(**link.values), link.problems
 
 
 NAMES = tuple(f"pack_{field.name}" for field in fields(PackPlace))  # of the query parameters

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from ..parameters import Parameters
 from ..words import tile_of
 
 MAX_TOKENS = 128
@@ -47,26 +47,18 @@ class WalkPlace:
     @classmethod
     def from_query(cls, query: dict[str, str], sources) -> tuple["WalkPlace", list[str]]:
         """The nearest place, and what of the link could not be read, in words. sources: names of the presets."""
-        values, problems = {}, []
+        link = Parameters(query)
         for name, low, high in (("tokens", 1, MAX_TOKENS), ("line", 0, MAX_TOKENS - 1), ("step", 0, 10**5)):
-            if name in query:
-                if re.fullmatch("[0-9]{1,6}", query[name]) and low <= int(query[name]) <= high:
-                    values[name] = int(query[name])
-                else:
-                    problems.append(f"{name}={query[name][:40]!r} is no number from {low:,} to {high:,}")
+            link.number(name, low, high)
         if "block" in query:
             block = parse_block(query["block"])
             if block:
-                values["block_m"], values["block_n"] = block
+                link.values["block_m"], link.values["block_n"] = block
             else:
-                problems.append(f"block={query['block'][:40]!r} is no tile such as 8x4, of at most {MAX_TILE} a side")
-        for name, field, known in (("pass", "pass_", PASSES), ("walk", "source", sources)):
-            if name in query:
-                if query[name] in known:
-                    values[field] = query[name]
-                else:
-                    problems.append(f"{name}={query[name][:40]!r} is none of {', '.join(known)}")
-        return cls(**values), problems
+                link.wrong("block", f"no tile such as 8x4, of at most {MAX_TILE} a side")
+        link.one_of("pass", PASSES, "pass_")
+        link.one_of("walk", sources, "source")
+        return cls(**link.values), link.problems
 
 
 def parse_block(text: str) -> tuple[int, int] | None:
