@@ -9,10 +9,15 @@ held against every computed tile. Only a kernel that looks at every tile pays fo
 gets the tiles it has to compute as a list. A mask whose fullest line of tiles would keep one multiprocessor busy for
 longer than the sum takes that long.
 
-The rates are the least squares of the relative error over the rows of one GPU, head dim and direction, none below 0,
-and with one thing known beforehand: a PARTIAL tile costs about as much as a FULL one and 15 % for its element test,
-give or take 15 %. Without that the masks with few PARTIAL tiles say nothing about one with many. The error that is told is
-that on masks of families which the fit did not see.
+The rates, five at most, are the least squares of the relative error over the rows of one GPU, head dim and direction
+(12 of a length on the H200, 36 of the paper's), none below 0, and with one thing known beforehand: a PARTIAL tile costs
+as much as a FULL one and its element test, which beside the two products of D 128 is about 15 % more, give or take as
+much; beside products half as long twice that, beside the five of the backward pass two fifths. Without it the masks with
+few PARTIAL tiles say nothing about one with many. The error that is told is that on masks of families, and on lengths,
+which the fit did not see.
+
+Of the paper's masks the tiles are counted in the authors' samples, and then scaled to as many as the row's own time and
+TFLOP/s stand for: how share_question's documents are split was not published, and ours are other ones.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,16 +33,18 @@ from ..data import paper_mask_text
 from ..masks.column_mask import ColumnMask
 from ..masks.language import mask as build
 from ..tiles.classify import classify_tiles
-from .paper import paper_rows, paper_tiles
+from .measure import PASS_FLOPS
+from .paper import PaperRow, paper_rows, paper_tiles
 from .providers import OUR_BACKENDS
 from .recorded import recorded_results
 from .reproduce import HIDDEN, TOKENS
+from .result import BenchRow
 
 BLOCK = 128
 HBM_BYTES_PER_MS = 3.5e9  # of an H200, in practice
 _MERGED_BYTES = 26  # moved an element of out for every pass that is merged, by PyTorch operations one after the other
 _FEWEST_FAMILIES = 8
-_PARTIAL_TO_FULL, _GIVE_OR_TAKE = 1.15, 0.15
+_TEST_SHARE = 0.15  # of a FULL tile's forward time at D 128, for the element test of a PARTIAL one, give or take as much
 _MOST_KINDS = 1 << 22  # tiles whose kinds are looked at to find the fullest line
 _MULTIPROCESSORS = {"H200": 132, "A100": 108}
 GPUS = tuple(_MULTIPROCESSORS)
@@ -101,9 +109,9 @@ def _packing(canonical: ColumnMask) -> tuple[bool, int]:
 class TimeModel:
     """The rates of one GPU, head dim and direction.
 
-    rates: ms of a unit of each of RATES for one head on the whole GPU; device, backend and basis say what was fitted,
-    rows how many; fit_errors: relative, of every row; held_out: the worst relative error of each family of masks by
-    the rates that the others give.
+    rates: ms of a unit of each of RATES for one head on the whole GPU; device, backend, basis and lengths say what was
+    fitted; fit_errors: relative, of every row; held_out: the worst relative error of each family of masks by the rates
+    that the others give; held_out_lengths: of each length likewise, empty where there is one alone.
     """
 
     gpu: str
@@ -112,14 +120,16 @@ class TimeModel:
     device: str
     backend: str
     basis: str
+    lengths: tuple[int, ...]
     rates: tuple[float, ...]
     fit_errors: tuple[float, ...] = field(repr=False)
     held_out: dict[str, float] = field(repr=False)
+    held_out_lengths: dict[int, float] = field(repr=False)
 
     @property
     def worst_error(self) -> float:
-        """The largest relative error on a family that was left out: the error bar."""
-        return max(self.held_out.values())
+        """The largest relative error on a family or a length that was left out: the error bar."""
+        return max(*self.held_out.values(), *self.held_out_lengths.values())
 
     @property
     def mean_error(self) -> float:
@@ -142,28 +152,37 @@ def time_model(head_dim: int = 128, direction: str = "forward", gpu: str = "H200
     if gpu not in GPUS:
         raise ValueError(f"gpu: wanted one of {', '.join(GPUS)}, got {gpu!r}")
     rows, device, backend, basis = _measured(gpu, head_dim, direction)
-    families = [family for family, _, _ in rows]
-    if len(set(families)) < _FEWEST_FAMILIES:
+    if len({row.family for row in rows}) < _FEWEST_FAMILIES:
         return None
-    amounts, times = np.array([a for _, a, _ in rows]), np.array([t for _, _, t in rows])
-    rates = _fit(amounts, times)
-    held_out = {}
-    for family in dict.fromkeys(families):
-        out = np.array([name == family for name in families])
-        told = amounts[out] @ _fit(amounts[~out], times[~out])
-        held_out[family] = float(abs(told / times[out] - 1).max())
+    amounts, times = np.array([row.amounts for row in rows]), np.array([row.ms for row in rows])
+    test = _TEST_SHARE * 128 / head_dim / PASS_FLOPS[direction]
+
+    def left_out(what) -> dict:
+        """The worst relative error on the rows of each value of `what` by the rates of all others."""
+        values, found = [what(row) for row in rows], {}
+        for value in dict.fromkeys(values) if len(set(values)) > 1 else ():
+            out = np.array([one == value for one in values])
+            told = amounts[out] @ _fit(amounts[~out], times[~out], test)
+            found[value] = float(abs(told / times[out] - 1).max())
+        return found
+
+    rates = _fit(amounts, times, test)
     errors = tuple((amounts @ rates / times - 1).tolist())
-    return TimeModel(gpu, head_dim, direction, device, backend, basis, tuple(rates.tolist()), errors, held_out)
+    lengths = tuple(sorted({row.seqlen for row in rows}))
+    return TimeModel(
+        gpu, head_dim, direction, device, backend, basis, lengths, tuple(rates.tolist()), errors,
+        left_out(lambda row: row.family), dict(sorted(left_out(lambda row: row.seqlen).items())),
+    )  # fmt: skip
 
 
-def _fit(amounts: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The rates; those that would be below 0 are 0."""
+def _fit(amounts: np.ndarray, times: np.ndarray, test: float) -> np.ndarray:
+    """The rates; those that would be below 0 are 0. test: an element test as a share of a FULL tile's time."""
     share = amounts / times[:, None]
     used = list(np.flatnonzero(share.any(0)))
     while True:
         known = np.zeros(share.shape[1])
-        known[0], known[1] = 1.0, -_PARTIAL_TO_FULL
-        known *= share[:, 1].max() / _GIVE_OR_TAKE
+        known[0], known[1] = 1.0, -(1 + test)
+        known *= share[:, 1].max() / test
         found, *_ = np.linalg.lstsq(
             np.vstack([share, known])[:, used], np.r_[np.ones(len(times)), 0.0], rcond=None
         )  # fmt: skip
@@ -175,14 +194,19 @@ def _fit(amounts: np.ndarray, times: np.ndarray) -> np.ndarray:
     return rates
 
 
-def _measured(gpu: str, head_dim: int, direction: str):
-    """[(family, amounts of B x H heads, ms)], device, backend, basis."""
+class _Row(NamedTuple):
+    """One measured time, with the amounts of all B x H heads."""
+
+    family: str
+    seqlen: int
+    amounts: np.ndarray
+    ms: float
+
+
+def _measured(gpu: str, head_dim: int, direction: str) -> tuple[list[_Row], str, str, str]:
+    """(rows, device, backend, basis)."""
     if gpu == "A100":
-        rows = [
-            (row.mask, TOKENS // row.seqlen * HIDDEN // head_dim * np.array(_paper_work(row.mask, row.seqlen).amounts),
-             row.ms["flashmask", direction])
-            for row in paper_rows() if row.head_dim == head_dim
-        ]  # fmt: skip
+        rows = [_paper_row(row, direction) for row in paper_rows() if row.head_dim == head_dim]
         return rows, "NVIDIA A100-SXM 80GB", "the paper's", "the paper's tables"
     by_backend = defaultdict(list)
     for row in recorded_results():
@@ -193,13 +217,25 @@ def _measured(gpu: str, head_dim: int, direction: str):
     for backend in OUR_BACKENDS:
         rows = _newest(by_backend[backend])
         if rows:
-            found = []
-            for row in rows:
-                amounts = np.array(_recorded_work(row.mask, row.mask_name, row.seqlen_q, row.seqlen_k).amounts)
-                amounts[RATES.index("skipped")] = 0.0  # ours do not come by them
-                found.append((row.mask_name or row.mask, row.batch * row.heads * amounts, row.median_ms))
-            return found, rows[0].where.device, backend, f"{len(rows)} recorded runs"
+            found = [_recorded_row(row) for row in rows]
+            lengths = ", ".join(f"{n:,}" for n in sorted({row.seqlen for row in found}))
+            return found, rows[0].where.device, backend, f"{len(rows)} recorded runs at N {lengths}"
     return [], "", "", ""
+
+
+def _recorded_row(row: BenchRow) -> _Row:
+    amounts = np.array(_recorded_work(row.mask, row.mask_name, row.seqlen_q, row.seqlen_k).amounts)
+    amounts[RATES.index("skipped")] = 0.0  # ours do not come by them
+    return _Row(row.mask_name or row.mask, row.seqlen_k, row.batch * row.heads * amounts, row.median_ms)
+
+
+def _paper_row(row: PaperRow, direction: str) -> _Row:
+    """The mean of its samples, scaled to the row's own rho; its document rows are those of another mask."""
+    counts = paper_tiles()["shifted_document" if row.mask == "document" else row.mask, row.seqlen]["mean"]
+    scale = (1 - row.own_rho("flashmask", direction)) * sum(counts) / (sum(counts) - counts[0])
+    work = Work.counted((0, *(scale * count for count in counts[1:])), row.seqlen, row.seqlen, *_paper_packing(row.mask))
+    planes = TOKENS // row.seqlen * HIDDEN // row.head_dim
+    return _Row(row.mask, row.seqlen, planes * np.array(work.amounts), row.ms["flashmask", direction])
 
 
 def _newest(rows):
@@ -217,12 +253,6 @@ def _recorded_work(text: str, name: str, seqlen_q: int, seqlen_k: int) -> Work:
     if seqlen_q == seqlen_k and (name, seqlen_q) in paper_tiles() and text == paper_mask_text(name, seqlen_q):
         return Work.counted(paper_tiles()[name, seqlen_q]["default"], seqlen_q, seqlen_k, *_paper_packing(name))
     return Work.of(build(text, seqlen_q, seqlen_k))
-
-
-def _paper_work(name: str, seqlen: int) -> Work:
-    """Of a mask of the paper's tables, the mean of its samples; its document rows are those of another mask."""
-    counts = paper_tiles()["shifted_document" if name == "document" else name, seqlen]["mean"]
-    return Work.counted(counts, seqlen, seqlen, *_paper_packing(name))
 
 
 @cache

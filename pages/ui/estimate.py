@@ -38,8 +38,12 @@ def basis(heads: int) -> str:
         return ""
     return (
         f"Times are estimates for an {model.gpu}, bf16, one batch entry, {heads} heads, D {HEAD_DIM}, from "
-        f"{model.basis} ({error_text(model)}: the worst on masks of a kind that was left out of the fit)."
+        f"{model.basis} ({error_text(model)}: the worst on masks of a kind{_or_lengths(model)} that was left out of the fit)."
     )
+
+
+def _or_lengths(model: TimeModel) -> str:
+    return " or a length" if model.held_out_lengths else ""
 
 
 def card(built: Built, screen: Screen) -> str:
@@ -50,6 +54,8 @@ def card(built: Built, screen: Screen) -> str:
         return ""
     work = _work(built.identity, built.mask)
     planes = screen.heads
+    known = ours["forward"].held_out_lengths or built.seqlen_k in ours["forward"].lengths
+    elsewhere = "" if known else " At another length it may be more."
     forward, backward = (f"{ms_text(model.ms(work, planes))}" for model in ours.values())
     body = (
         f"<small>forward, {error_text(ours['forward'])}</small>"
@@ -59,5 +65,5 @@ def card(built: Built, screen: Screen) -> str:
     return cards.card(
         f"Estimated for an {ours['forward'].gpu}", forward, body, small=f"D {HEAD_DIM}, {screen.heads} heads, B 1",
         foot=f"Not measured: a sum over its tiles, fitted to {ours['forward'].basis}. ± is the worst error on masks of "
-        "a kind that the fit had not seen.",
+        f"a kind{_or_lengths(ours['forward'])} that the fit had not seen.{elsewhere}",
     )  # fmt: skip

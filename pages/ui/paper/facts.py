@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flashmask_core.bench.history import History
-from flashmask_core.bench.measure import PASS_FLOPS
 from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
 from flashmask_core.bench.recorded import recorded_results
-from flashmask_core.bench.reproduce import HIDDEN, TOKENS, Block
+from flashmask_core.bench.reproduce import TOKENS, Block
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
 
@@ -108,12 +107,6 @@ def local() -> dict[str, list[BenchRow]]:
     return found
 
 
-def implied_rho(row: PaperRow, engine: str = "flashmask", direction: str = "forward") -> float:
-    """The share of skipped tiles that a row's time and TFLOP/s stand for, to more digits than its rho."""
-    whole = 4 * TOKENS * row.seqlen * HIDDEN * PASS_FLOPS[direction] / row.ms[engine, direction] / 1e9
-    return 1 - row.tflops[engine, direction] / whole
-
-
 @dataclass(frozen=True)
 class DocumentFinding:
     """At a length: rho as the paper prints it for document, the one its row stands for, those of two masks."""
@@ -129,7 +122,7 @@ def document_finding(seqlen: int) -> DocumentFinding:
     """Counted over the five samples."""
     row = next(r for r in paper_rows() if (r.mask, r.seqlen, r.head_dim) == ("document", seqlen, 128))
     shifted = [shifted_document(sample) for sample in paper_samples(seqlen)]
-    return DocumentFinding(seqlen, row.rho, implied_rho(row), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
+    return DocumentFinding(seqlen, row.rho, row.own_rho(), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
 
 
 def exact_finding(seqlen: int) -> tuple[float, float]:

@@ -8,8 +8,8 @@ from .facts import DocumentFinding, Line
 
 ESTIMATE = (
     "Compose tells a time for masks that nobody measured: rates for partial tiles, full tiles and blocks of rows, "
-    "fitted to measured runs. Each family of masks is left out in turn and told from the others; the largest error on "
-    "it stands here, and the worst of a column is the error bar."
+    "fitted to measured runs. Each family of masks, and each length where there are several, is left out in turn and "
+    "told from the others; the largest error on it stands here, and the worst of a column is the error bar."
 )
 AGAIN = (
     "Every row goes to the file as it is measured and the same command goes on where it stopped; after each block the "

@@ -46,21 +46,29 @@ def _cells(whose: dict[str, Times | None], gain: float | None) -> str:
 
 
 def held_out(models: list[TimeModel]) -> str:
-    """The estimate's error on each family of masks that was left out, a column a model."""
+    """The estimate's error on each family of masks, and each length, that was left out, a column a model."""
     families = list(dict.fromkeys(family for model in models for family in model.held_out))
     head = "".join(f"<th>D {m.head_dim}<br>{m.direction}</th>" for m in models)
-    percent = lambda model, name: f"{100 * model.held_out[name]:.1f} %" if name in model.held_out else "–"  # noqa: E731
     rows = "".join(
         f'<tr><th scope="row">{escape(name_text(name))}</th>'
-        + "".join(f"<td>{percent(model, name)}</td>" for model in models) + "</tr>"
+        + "".join(f"<td>{_percent(model.held_out.get(name))}</td>" for model in models) + "</tr>"
         for name in families
+    )  # fmt: skip
+    rows += "".join(
+        f'<tr><th scope="row">all of N {n:,}</th>'
+        + "".join(f"<td>{_percent(m.held_out_lengths.get(n))}</td>" for m in models) + "</tr>"
+        for n in sorted({n for model in models for n in model.held_out_lengths})
     )  # fmt: skip
     total = "".join(
         f'<tr><th scope="row"><b>{word}</b></th>'
-        + "".join(f"<td>{100 * value(m):.1f} %</td>" for m in models) + "</tr>"
-        for word, value in (("worst", lambda m: m.worst_error), ("mean", lambda m: m.mean_error))
+        + "".join(f"<td>{_percent(value(m))}</td>" for m in models) + "</tr>"
+        for word, value in (("worst", lambda m: m.worst_error), ("mean of the kinds", lambda m: m.mean_error))
     )  # fmt: skip
     return (
         f'{_OPEN.format("Errors of the estimate")}<thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{rows}{total}</tbody></table></div>"
     )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
