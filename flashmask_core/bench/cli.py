@@ -14,6 +14,7 @@ from itertools import groupby
 
 from ..training.cli import add_train_command
 from .cli_bench import add_bench_command
+from .cli_history import add_history_command
 from .result import dumps
 
 _PAIR_GLYPHS = {"utf": "·▒█", "ascii": ".+#"}  # by TileKind
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="A mask is one line of text, such as 'causal & document(333, 333, 334)' or "
         "'causal & (q - k < 512) | causal & (k < 16)'. Put it in quotes, and -- before one that begins with a minus.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | train | export")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="show | tiles | bench | history | train | export")
 
     show = commands.add_parser("show", help="the vectors, the packing, how much is visible, and a small picture")
     _add_mask(show)
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     tiles.set_defaults(run=_tiles)
 
     add_bench_command(commands)
+    add_history_command(commands)
     add_train_command(commands)
 
     export = commands.add_parser("export", help="the mask as code or a file for another library")

@@ -7,16 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..data import PAPER_MASKS, paper_mask_text
-from .config import DEFAULT_PASSES, DTYPES, PASSES, BenchCase, BenchJob
-from .history import History
+from .cli_recorded import ours_failed, print_recorded, reproduce
+from .config import DEFAULT_PASSES, DTYPES, PASSES, TIME_LIMIT_S, BenchCase, BenchJob
 from .html_report import html_report
 from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_provider_names
-from .reproduce import DENSE_MASK, ENGINES, blocks_of
-from .recorded import RECORDED_PATH, record_results, recorded_results
-from .result import BenchRow, dumps, read_rows
-from .runner import BenchRunner, JobView
+from .recorded import RECORDED_PATH, record_results
+from .reproduce import DENSE_MASK
 from .sweep import AXES, sweep_cases
-from .table import LEGEND, duration_text, header, row_line, where_line
+from .table import LEGEND, where_line
+from .terminal import follow, known_rows, without_known
 
 
 def add_bench_command(commands) -> None:
@@ -52,8 +51,8 @@ def add_bench_command(commands) -> None:
                        f"it, so the default times them beside {DENSE_MASK} only")  # fmt: skip
     bench.add_argument("--repeat-ms", type=float, default=100.0, help="of repetitions for each time (default 100)")
     bench.add_argument("--rounds", type=int, default=3, help="how often the providers take turns (default 3)")
-    bench.add_argument("--time-limit", type=float, default=240.0, metavar="S",
-                       help="for one step of one engine, compiling included (default 240)")  # fmt: skip
+    bench.add_argument("--time-limit", type=float, default=TIME_LIMIT_S, metavar="S",
+                       help=f"for one step of one engine, compiling included (default {TIME_LIMIT_S:g})")  # fmt: skip
     bench.add_argument("--parallel", type=int, default=1, metavar="P",
                        help="compile and weigh so many engines at once, before any timing; compile times are then not "
                        "told (default 1)")  # fmt: skip
@@ -78,12 +77,12 @@ def add_bench_command(commands) -> None:
 
 def run_bench(arguments) -> int:
     if arguments.recorded:
-        return _print_recorded(arguments)
+        return print_recorded(arguments)
     if arguments.reproduce:
-        return _reproduce(arguments)
+        return reproduce(arguments)
     cases = _cases(arguments)
-    known = _known_rows(arguments.out)
-    todo = [case for case in (_without_known(case, known) for case in cases) if case is not None]
+    known = known_rows(arguments.out)
+    todo = [case for case in (without_known(case, known) for case in cases) if case is not None]
     if arguments.out and len(todo) < len(cases):
         print(f"{arguments.out} has {len(cases) - len(todo)} of {len(cases)} masks already", file=sys.stderr)
     if not todo:
@@ -94,7 +93,7 @@ def run_bench(arguments) -> int:
         for case in todo:
             case.build_mask()  # a wrong text is told before anything starts
         job = BenchJob("bench", tuple(todo), _title(arguments), parallel=arguments.parallel, cold=not arguments.warm)
-        view, rows = _follow(job, arguments)
+        view, rows = follow(job, out=arguments.out, as_json=arguments.json, keep=not arguments.no_history)
         if view.state == "failed" and not rows:
             hint = "`python -m flashmask_core bench --recorded` prints results recorded on an H200"
             print(f"flashmask_core bench: {view.reason}. {hint}.", file=sys.stderr)
@@ -112,39 +111,7 @@ def run_bench(arguments) -> int:
     if view.state != "done":
         print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
         return 130 if view.state == "cancelled" else 1
-    return int(any(_ours_failed(row) for row in rows))
-
-
-def _reproduce(arguments) -> int:
-    """Block by block: what --out lacks is measured, then all of it goes into the recording."""
-    for name in ("text", "paper", "seqlen", "sweep"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave --{name} out")
-    arguments.out = arguments.out or Path("paper.jsonl")
-    arguments.record = arguments.record or RECORDED_PATH
-    engines = check_provider_names((arguments.providers or ",".join(ENGINES)).split(","))
-    blocks, code = blocks_of(arguments.reproduce), 0
-    open(arguments.out, "a").close()
-    for block in [*blocks, None]:
-        known = _known_rows(arguments.out)
-        if known:
-            held = record_results(list(known.values()), arguments.record)
-            print(f"{arguments.record} now holds {held} rows", file=sys.stderr)
-        if block is None:
-            break
-        cases = block.cases(engines, check=not arguments.no_check)
-        todo = tuple(case for case in (_without_known(case, known) for case in cases) if case is not None)
-        print(f"{block.name}: {len(cases) - len(todo)} of {len(cases)} masks are measured already", file=sys.stderr)
-        if not todo:
-            continue
-        title = f"the paper's tables, {block.name}"
-        job = BenchJob("bench", todo, title, parallel=arguments.parallel, cold=not arguments.warm)
-        view, rows = _follow(job, arguments)
-        code |= any(_ours_failed(row) for row in rows) or view.state != "done"
-        if view.state != "done":
-            print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
-            return 130 if view.state == "cancelled" else 2
-    return int(code)
+    return int(any(ours_failed(row) for row in rows))
 
 
 def _title(arguments) -> str:
@@ -196,104 +163,3 @@ def _cases(arguments) -> list[BenchCase]:
             text = paper_mask_text(name, arguments.seqlen)
             cases.append(BenchCase(text, providers=own, mask_name=name, **settings))
     return cases
-
-
-def _known_rows(path: Path | None) -> dict[tuple, BenchRow]:
-    """Rows of an --out file that need no repetition, by key; a line that was cut short is taken off the file."""
-    if path is None or not path.exists():
-        return {}
-    rows = read_rows(path)
-    if not path.read_text(encoding="utf-8").endswith("\n"):
-        path.write_text("".join(dumps(row.to_json()) + "\n" for row in rows), encoding="utf-8")
-    return {row.key: row for row in rows if row.status != "failed"}
-
-
-def _without_known(case: BenchCase, known: dict) -> BenchCase | None:
-    """The case with the providers that the file lacks, or None if it lacks none."""
-    left = tuple(
-        p for p in case.providers
-        if not all(BenchRow.of_case(case, p, direction).key in known for direction in case.passes)
-    )  # fmt: skip
-    return replace(case, providers=left) if left else None
-
-
-def _follow(job: BenchJob, arguments) -> tuple[JobView, list[BenchRow]]:
-    """Run the job; rows are printed and written as they come, progress goes to stderr."""
-    runner = BenchRunner(history=None if arguments.no_history else History())
-    progress = _Progress()
-    shown: list[BenchRow] = []
-    try:
-        job_id = runner.submit(job)
-        while True:
-            view = runner.wait(job_id, 0.25)
-            for row in view.rows[len(shown) :]:
-                progress.clear()
-                if not arguments.json and not shown:
-                    print(header())
-                print(dumps(row.to_json()) if arguments.json else row_line(row), flush=True)
-                if arguments.out:
-                    with open(arguments.out, "a", encoding="utf-8") as out:
-                        out.write(dumps(row.to_json()) + "\n")
-                shown.append(row)
-            if view.ended:
-                progress.clear()
-                if view.unkept:
-                    print(f"flashmask_core bench: {view.unkept}", file=sys.stderr)
-                return view, shown
-            left = "" if view.remaining_s is None else f"  about {duration_text(view.remaining_s)} left"
-            progress.show(f"{view.fraction:4.0%}{left if progress.terminal else ''}  {view.message}")
-    except KeyboardInterrupt:
-        runner.cancel(job_id)
-        return runner.wait(job_id, 10), shown
-    finally:
-        runner.close()
-
-
-class _Progress:
-    """One changing line on a terminal's stderr; elsewhere a line for every new message."""
-
-    def __init__(self):
-        self.terminal, self.last = sys.stderr.isatty(), ""
-
-    def show(self, message: str) -> None:
-        if message != self.last:
-            end = "" if self.terminal else "\n"
-            print(f"\r\x1b[K{message}" if self.terminal else message, end=end, file=sys.stderr, flush=True)
-            self.last = message
-
-    def clear(self) -> None:
-        if self.terminal and self.last:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self.last = ""
-
-
-def _ours_failed(row: BenchRow) -> bool:
-    wrong = row.status == "failed" or (row.check or "").startswith("failed")
-    return row.provider.startswith("flashmask") and wrong
-
-
-def _print_recorded(arguments) -> int:
-    if arguments.out:
-        raise ValueError("--out: goes with a measurement; redirect the output of --recorded instead")
-    rows = recorded_results()
-    if not rows:
-        raise ValueError("no recorded results are shipped with this version")
-    if arguments.seqlen is not None:
-        lengths = sorted({row.seqlen_q for row in rows})
-        rows = [row for row in rows if row.seqlen_q == arguments.seqlen]
-        if not rows:
-            raise ValueError(f"--seqlen {arguments.seqlen}: recorded are {', '.join(map(str, lengths))}")
-    if arguments.json:
-        for row in rows:
-            print(dumps(row.to_json()))
-        return 0
-    last = None
-    for row in rows:
-        group = (row.where, row.batch, row.heads, row.kv_heads, row.seqlen_q, row.seqlen_k, row.head_dim, row.dtype)
-        if group != last:
-            print(f"\n{where_line(row.where, row.date_utc)}\nB {row.batch}, H {row.heads} (key heads {row.kv_heads}), "
-                  f"Sq {row.seqlen_q}, Sk {row.seqlen_k}, D {row.head_dim}, {row.dtype}\n{header()}")  # fmt: skip
-            last = group
-        print(row_line(row))
-    print(f"\n{LEGEND}")
-    return 0

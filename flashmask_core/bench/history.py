@@ -191,3 +191,12 @@ class History:
 def new_id() -> str:
     """A name for a run or a job that no other has, in this server or another."""
     return secrets.token_hex(6)
+
+
+def import_run(history: History, title: str, rows: list[BenchRow], name: str) -> str:
+    """Keep rows that somebody else measured, as a run from the file `name`; returns its id."""
+    begun = min((row.date_utc for row in rows if row.date_utc), default=None)
+    run_id = history.begin(title or name, origin=name, begun_utc=begun)
+    history.add(run_id, *rows)
+    history.end(run_id, "done", ended_utc=begun)
+    return run_id

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from .report import Pair
 from .result import BenchRow, DeviceInfo
 
 _COLUMNS = (
     ("mask", -22), ("provider", -21), ("pass", -8), ("ms", 9), ("quartiles", 19), ("TFLOP/s", 8), ("by density", 10),
     ("peak MiB", 9), ("mask bytes", 13), ("build ms", 8), ("check", -6),
+)  # fmt: skip
+
+_PAIR_COLUMNS = (
+    ("mask", -22), ("N", 9), ("D", 4), ("provider", -21), ("pass", -8), ("1, ms", 10), ("2, ms", 10), ("2 / 1", 7),
+    ("difference", -22),
 )  # fmt: skip
 
 LEGEND = (
@@ -41,6 +47,23 @@ def row_line(row: BenchRow) -> str:
     return f"{line}  {row.check}" if row.check and row.check.startswith("failed") else line
 
 
+def pair_header() -> str:
+    return _line([name for name, _ in _PAIR_COLUMNS], _PAIR_COLUMNS)
+
+
+def pair_line(pair: Pair) -> str:
+    """The same measurement in two runs."""
+    row = pair.first or pair.second
+    times = ["" if one is None else one.status if one.median_ms is None else f"{one.median_ms:.3f}"
+             for one in (pair.first, pair.second)]  # fmt: skip
+    said = {True: "beyond the quartiles", False: "within the quartiles", None: ""}[pair.apart]
+    if not (pair.first and pair.second):
+        said = f"only in {1 if pair.first else 2}"
+    names = [row.mask_name or _short(row.mask, 22), f"{row.seqlen_q:,}", str(row.head_dim), row.provider, row.direction]
+    ratio = "" if pair.ratio is None else f"{pair.ratio:.3f}"
+    return _line([*names, *times, ratio, said], _PAIR_COLUMNS)
+
+
 def where_line(where: DeviceInfo | None, date_utc: str | None = None) -> str:
     """Device, versions, commit and date on one line."""
     if where is None:
@@ -63,9 +86,9 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _line(cells: list[str]) -> str:
+def _line(cells: list[str], columns=_COLUMNS) -> str:
     padded = []
-    for cell, (_, width) in zip(cells, _COLUMNS):
+    for cell, (_, width) in zip(cells, columns):
         padded.append(cell.ljust(-width) if width < 0 else cell.rjust(width))
     return "  ".join(padded).rstrip()
 

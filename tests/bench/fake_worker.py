@@ -1,4 +1,4 @@
-"""Stands in for flashmask_core.bench.worker; the job's title says who misbehaves: "flex=crash sdpa=hang"."""
+"""Stands in for flashmask_core.bench.worker; the job's title, or FAKE_WORKER_ACTS, says who misbehaves: "flex=crash sdpa=hang"."""
 
 import json
 import os
@@ -8,7 +8,8 @@ import sys
 import time
 
 job = json.loads(sys.stdin.readline())
-acts = dict(word.split("=") for word in job["title"].split() if "=" in word)
+words = f"{job['title']} {os.environ.get('FAKE_WORKER_ACTS', '')}".split()
+acts = dict(word.split("=") for word in words if "=" in word)
 
 
 def say(**event):

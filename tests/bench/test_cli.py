@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import flashmask_core as fm
-from flashmask_core.bench import cli_bench, recorded
+from flashmask_core.bench import cli_recorded, recorded, terminal
 from flashmask_core.bench.cli import main
 from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.history import History
@@ -111,7 +111,7 @@ def test_help_names_the_commands():
 @pytest.fixture
 def stand_in(monkeypatch):
     """Let the bench command run the stand-in worker."""
-    monkeypatch.setattr(cli_bench, "BenchRunner", lambda history: BenchRunner(FAKE, history=history))
+    monkeypatch.setattr(terminal, "BenchRunner", lambda history: BenchRunner(FAKE, history=history))
 
 
 def test_bench_prints_and_writes_rows_and_resumes(stand_in, capsys, tmp_path):
@@ -149,7 +149,7 @@ def test_bench_records_and_prints_the_recording(stand_in, capsys, tmp_path, monk
     assert len(recorded_results(path)) == 4
     json.loads(path.read_text(), parse_constant=pytest.fail)
     capsys.readouterr()
-    monkeypatch.setattr(cli_bench, "recorded_results", lambda: recorded_results(path))
+    monkeypatch.setattr(cli_recorded, "recorded_results", lambda: recorded_results(path))
     assert main(["bench", "--recorded", "--seqlen", "512"]) == 0
     assert capsys.readouterr().out.count("1.250 - 2.000") == 2
     assert main(["bench", "--recorded", "--json"]) == 0
@@ -158,7 +158,7 @@ def test_bench_records_and_prints_the_recording(stand_in, capsys, tmp_path, monk
 
 def test_nothing_recorded_yet(tmp_path, capsys, monkeypatch):
     assert recorded_results(tmp_path / "none.json") == []
-    monkeypatch.setattr(cli_bench, "recorded_results", lambda: [])
+    monkeypatch.setattr(cli_recorded, "recorded_results", lambda: [])
     assert main(["bench", "--recorded"]) == 2 and "no recorded results" in capsys.readouterr().err
     (tmp_path / "bad.json").write_text('{"schema": 7}')
     with pytest.raises(ValueError, match="wanted schema 1, got 7"):

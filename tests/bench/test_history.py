@@ -1,14 +1,18 @@
 """The history file: rows survive, schemas move on, files that cannot be used are named."""
 
+import json
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_config_result import full_row
 
 from flashmask_core.bench import history as module
+from flashmask_core.bench.cli import main
 from flashmask_core.bench.history import SCHEMA, History, history_path
+from flashmask_core.bench.result import dumps
 
 
 @pytest.fixture
@@ -82,3 +86,40 @@ def test_where_it_lies(monkeypatch):
     monkeypatch.delenv("FLASHMASK_HISTORY")
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert history_path() == Path("/data/flashmask/history.sqlite")
+
+
+def test_runs_on_the_command_line(history, tmp_path, monkeypatch, capsys):
+    """Listed, shown, compared, exported, imported and forgotten; a file or the recording stands in for a run."""
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(history.path))
+
+    def said(*arguments, code=0):
+        assert main(["history", *map(str, arguments)]) == code
+        printed = capsys.readouterr()
+        return printed.err if code else printed.out
+
+    assert "no runs yet" in said("list") and "no run of" in said("show", "last", code=2)
+    row, ids = full_row(), []
+    for title, ms in (("mine", 1.0), ("again", 2.0)):
+        ids.append(history.begin(title, run_id=f"aa{len(ids)}"))
+        history.add(ids[-1], replace(row, median_ms=ms, lower_quartile_ms=ms, upper_quartile_ms=ms))
+        history.end(ids[-1], "done")
+    assert [line.split()[0] for line in said("list").splitlines()[1:]] == ["aa1", "aa0"]
+    assert [json.loads(line)["title"] for line in said("list", "--json").splitlines()] == ["again", "mine"]
+    assert json.loads(said("show", "last", "--json"))["median_ms"] == 2.0 and "again" in said("show", "aa1")
+    table = said("compare", "aa0", "last")
+    assert "2.000  beyond the quartiles" in table and "1 times in both: 2 is slower in 1 and faster in 0" in table
+    assert json.loads(said("compare", "last", "aa0", "--json"))["ratio"] == 0.5
+    assert "only in 1" in said("compare", "last", "recorded") and "no measurement in common" in said("compare", "last", "recorded")
+
+    for ending, words in (("csv", "median_ms"), ("html", "<svg"), ("json", "flashmask-bench"), ("jsonl", '"mask"')):
+        said("export", "aa0", "--out", tmp_path / f"mine.{ending}")
+        assert words in (tmp_path / f"mine.{ending}").read_text()
+        assert said("export", "aa0", "--to", ending) == (tmp_path / f"mine.{ending}").read_text()
+    assert "beyond" in said("compare", "last", tmp_path / "mine.json"), "a file beside a run"
+    taken = said("import", tmp_path / "mine.json").split(":")[0]
+    assert history.run(taken).origin == "mine.json" and history.rows(taken) == history.rows("aa0")
+    (tmp_path / "bad.json").write_text(dumps({"rows": []}))
+    assert "bad.json: wanted \"format\"" in said("import", tmp_path / "bad.json", code=2)
+    assert "No such file" in said("import", tmp_path / "none.json", code=2)
+    assert "2 runs begin so: aa1, aa0" in said("remove", "aa", code=2) and "wanted the id" in said("remove", "", code=2)
+    assert said("remove", "aa0").startswith("aa0 removed: mine, 1 rows") and history.run("aa0") is None

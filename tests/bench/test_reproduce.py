@@ -1,12 +1,17 @@
 """The one command that measures the paper's tables: its blocks, and that it goes on where it stopped."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from flashmask_core.bench import cli_bench
+from flashmask_core.bench import terminal
 from flashmask_core.bench.cli import main
+from flashmask_core.bench.readme import BEGIN, END, README, table_markdown
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.reproduce import BLOCKS, DENSE_MASK, blocks_of
 from flashmask_core.bench.result import read_rows
@@ -31,7 +36,7 @@ def test_blocks_have_the_shapes_of_the_papers_tables():
 
 
 def test_it_goes_on_where_it_stopped_and_keeps_the_recording(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(cli_bench, "BenchRunner", lambda **options: BenchRunner(FAKE, **options))
+    monkeypatch.setattr(terminal, "BenchRunner", lambda **options: BenchRunner(FAKE, **options))
     out, record = tmp_path / "paper.jsonl", tmp_path / "record.json"
     command = ["bench", "--no-history", "--out", str(out), "--record", str(record), "--reproduce"]
     assert main([*command, "8192x64", "--providers", "flashmask"]) == 0
@@ -45,3 +50,45 @@ def test_it_goes_on_where_it_stopped_and_keeps_the_recording(monkeypatch, tmp_pa
     assert capsys.readouterr().err.count("12 of 12 masks") == 2
     assert main(["bench", "--reproduce", "none", "--seqlen", "8192"]) == 2
     assert "leave --seqlen out" in capsys.readouterr().err
+
+
+def test_killed_in_the_middle_of_a_block_it_goes_on(tmp_path):
+    """The command is killed as the system's memory killer does it; what it had measured is not measured again."""
+    out, record = tmp_path / "paper.jsonl", tmp_path / "record.json"
+    code = f"""
+import sys
+from flashmask_core.bench import cli, terminal
+runner = terminal.BenchRunner
+terminal.BenchRunner = lambda **options: runner({FAKE!r}, **options)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+    command = [sys.executable, "-c", code, "bench", "--reproduce", "8192x64,32768x64", "--no-history", "--providers",
+               "flashmask", "--json", "--out", str(out), "--record", str(record)]  # fmt: skip
+
+    def start(**more):
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | more)
+
+    first = start(FAKE_WORKER_ACTS="flashmask=slow")  # a second a mask
+    until = time.monotonic() + 60
+    while (not out.exists() or out.read_text().count("\n") < 6) and time.monotonic() < until:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    before = read_rows(out)
+    assert 6 <= len(before) < 24 and not record.exists(), "in the middle of the first block"
+
+    second = start()
+    printed, said = second.communicate(timeout=60)
+    assert second.returncode == 0, said.decode()
+    rows = read_rows(out)
+    assert rows[: len(before)] == before and len(rows) == len({row.key for row in rows}) == 48
+    assert printed.count(b"\n") == 48 - len(before), "and the rest alone was measured"
+    assert f"8192x64: {len(before) // 2} of 12 masks are measured already" in said.decode()
+    assert {row.key for row in recorded_results(record)} == {row.key for row in rows}
+
+
+def test_the_readme_shows_what_is_recorded():
+    """`python -m flashmask_core.bench.readme` writes it; so does `bench --reproduce`."""
+    shown = README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip()
+    assert shown == table_markdown(recorded_results()), "python -m flashmask_core.bench.readme"
+    assert "Measured on" in shown and "with commit" in shown and shown.count("\n| ") == 13
