@@ -19,6 +19,7 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 PASSES = ("forward", "backward", "both")
 DEFAULT_PASSES = PASSES[:2]
 JOB_KINDS = ("bench", "check", "device")
+TIME_LIMIT_S = 240.0  # the usual one of a step
 CHECK_MAX_LENGTH = 256
 """Longest sequence that a "check" job runs through the Triton interpreter, in tokens."""
 
@@ -70,7 +71,7 @@ class BenchCase:
     check: bool = True  # compare with the reference first
     block: int = 128  # side of the tiles that rho counts, and of FlexAttention's block mask
     seed: int = 0
-    time_limit_s: float = 180.0  # for every step: one engine tried in its own process, or checked, or timed in one turn
+    time_limit_s: float = TIME_LIMIT_S  # a step: one engine tried in its own process, or checked, or timed in one turn
 
     def __post_init__(self):
         set_ = object.__setattr__  # frozen: defaults that depend on other fields, and lists that came from JSON

@@ -95,6 +95,8 @@ class _TriedAhead:
         todo = [(number, name) for number, case in enumerate(job.cases) for name in case.providers
                 if number not in job.done and (number, name) not in left]  # fmt: skip
         self.tried = {}
+        if todo:  # from here on it is the time limit of a step that counts, not that of the start
+            self._progress(say, *todo[0], len(todo), job.parallel)
         with ThreadPoolExecutor(job.parallel) as pool:
             jobs = {
                 pool.submit(try_apart, job.cases[number], name, APART_LIMIT * job.cases[number].time_limit_s): (number, name)
@@ -103,8 +105,11 @@ class _TriedAhead:
             for done in as_completed(jobs):
                 number, name = jobs[done]
                 self.tried[number, name] = replace(done.result(), compile_ms=None)
-                say(event="progress", case=number, provider=name, fraction=0.0,
-                    message=f"{len(self.tried)} of {len(todo)} engines compiled and weighed, {job.parallel} at once")  # fmt: skip
+                self._progress(say, number, name, len(todo), job.parallel)
+
+    def _progress(self, say: Callable, number: int, name: str, count: int, parallel: int) -> None:
+        say(event="progress", case=number, provider=name, fraction=0.0,
+            message=f"{len(self.tried)} of {count} engines compiled and weighed, {parallel} at once")  # fmt: skip
 
 
 def _check(job: BenchJob, say: Callable) -> None:

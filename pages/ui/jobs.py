@@ -24,6 +24,7 @@ from flashmask_core.bench.table import duration_text
 
 from . import state
 from .measure import results
+from .words import plain
 
 POLL_S = 0.7
 
@@ -106,7 +107,7 @@ def _watch(slot: str) -> None:
         st.rerun()
     left, right = st.columns([6, 1], vertical_alignment="bottom")
     with left:
-        st.progress(job.fraction, text=f"{job.job.title}: {_doing(job)}")
+        st.progress(job.fraction, text=plain(_doing(job)))
     with right:
         st.button("Cancel", on_click=get_runner().cancel, args=(job.id,), width="stretch", key=f"cancel_{slot}")
     if job.rows:
@@ -117,7 +118,7 @@ def _doing(job: JobView) -> str:
     """What it does and how long that takes; a waiting job's place."""
     if job.position:
         ahead = "one job" if job.position == 1 else f"{job.position} jobs"
-        return f"waiting, number {job.position} in the queue; {ahead} before it"
+        return f"{job.job.title}: waiting, number {job.position} in the queue; {ahead} before it"
     left = "" if job.remaining_s is None else f", about {duration_text(job.remaining_s)} left"
     return f"{job.message} · {duration_text(job.elapsed_s)}{left}"
 
@@ -127,19 +128,19 @@ def _offer_others(slot: str) -> None:
         if not job.ended and job.job.kind == slot:
             left, right = st.columns([6, 1], vertical_alignment="center")
             state_ = "waits" if job.position else f"has been running for {duration_text(job.elapsed_s)}"
-            left.caption(f"A job that another tab began {state_}: {job.job.title}")
+            left.caption(f"A job that another tab began {state_}: {plain(job.job.title)}")
             right.button("Take over", on_click=_remember, args=(slot, job.id), key=f"take_{job.id}", width="stretch")
 
 
 def _ended(slot: str, job: JobView) -> None:
     if job.state == "failed":
-        st.error(f"The job ended early: {job.reason}")
+        st.error(f"The job ended early: {plain(job.reason or '')}")
     elif job.state == "cancelled":
         until = ". What was measured until then stays below." if job.rows else " before anything was measured."
-        st.info(f"{(job.reason or 'cancelled').capitalize()}{until}")
+        st.info(f"{plain((job.reason or 'cancelled').capitalize())}{until}")
     if job.unkept:
-        st.warning(f"This run is not kept: {job.unkept}")
+        st.warning(f"This run is not kept: {plain(job.unkept)}")
     if job.rows and (slot != "bench" or job.unkept):
         where = job.rows[0].where or job.where
-        st.caption(f"{job.job.title} · {results.place(where, job.rows[0].date_utc)}")
+        st.caption(f"{plain(job.job.title)} · {results.place(where, job.rows[0].date_utc)}")
         results.show(list(job.rows), key=job.id)

@@ -1,4 +1,4 @@
-"""Numbers as people read and write them."""
+"""Numbers and names as people read and write them."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def tile_of(text: str, largest: int) -> tuple[int, int] | None:
         return None
     rows, columns = int(found[1]), int(found[2] or found[1])
     return (rows, columns) if 1 <= rows <= largest and 1 <= columns <= largest else None
+
+
+def plain(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>#|~$]|:(?=[a-z+-]))", r"\\\1", text)

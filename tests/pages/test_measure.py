@@ -121,6 +121,7 @@ def test_rows_stay_with_their_reasons(open_app, runner):
     assert "the worker was killed" in app.error[0].value
     table = app.dataframe[0].value
     assert list(table["Outcome"]) == ["passed", "failed"] and table["Reason"][1] == "out of memory"
+    assert any("SDPA, dense mask (cudnn): failed: out of memory" in c.value.replace("\\", "") for c in app.caption)
     assert any("2026-01-02 03:04:05 UTC" in caption.value for caption in app.caption)
 
 
@@ -175,12 +176,16 @@ def test_what_is_measured_is_in_the_link(open_app, runner):
     app.number_input(key="m_batch").set_value(3).run()
     app.multiselect(key="m_engines").set_value(["flashmask"]).run()
     app.button_group(key="m_passes").set_value(["backward"]).run()
+    app.number_input(key="m_limit").set_value(30).run()
     link = measure_link(app)
-    assert link == {"mask": "causal", "n": "384", "batch": "3", "engines": "flashmask", "passes": "backward"}
+    assert link == {
+        "mask": "causal", "n": "384", "batch": "3", "engines": "flashmask", "passes": "backward", "limit": "30",
+    }  # fmt: skip
     again = open_app("measure", **link)
     press(again, "Run")
     case = runner.submitted[0].cases[0]
-    assert (case.batch, case.providers, case.passes) == (3, ("flashmask",), ("backward",))
+    assert (case.batch, case.providers, case.passes, case.time_limit_s) == (3, ("flashmask",), ("backward",), 30.0)
+    assert "limit='2' is no number from 5 to 3,600" in open_app("measure", limit="2").warning[0].value
     assert app.session_state["screen"].to_query() == {"mask": "causal", "n": "384"}
 
 

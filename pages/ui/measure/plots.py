@@ -34,23 +34,27 @@ def _bars(chart: Chart, colors: dict, roles: dict) -> go.Figure:
     unit = "B" if bytes_ else " ms"
     for series in reversed(chart.series):
         color, pattern = _BARS.get(series.name, ("full", ""))
+        y = [_two_lines(name) for name in series.x]
         whiskers = {
             "type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": colors["dim"],
             "array": [high - y for y, high in zip(series.y, series.high)],
             "arrayminus": [y - low for y, low in zip(series.y, series.low)],
         }  # fmt: skip
         made.add_bar(
-            y=[_two_lines(name) for name in series.x], x=series.y, orientation="h", name=series.name,
+            y=y, x=series.y, orientation="h", name=series.name, offsetgroup=series.name,
             marker={"color": colors[color], "pattern": {"shape": pattern, "fillmode": "overlay", "size": 6,
                                                         "fgcolor": colors["ground"], "fgopacity": 0.4}},
-            error_x=None if bytes_ else whiskers, textposition="outside", cliponaxis=False,
-            text=[f"\u2002{_short(y)}{unit}" for y in series.y], hovertemplate=f"%{{y}}: %{{x:,.4~g}}{unit}",
+            error_x=None if bytes_ else whiskers, hovertemplate=f"%{{y}}: %{{x:,.4~g}}{unit}",
+        )  # fmt: skip
+        made.add_bar(  # nothing but the number, behind the upper quartile
+            y=y, x=[high - y for y, high in zip(series.y, series.high)], base=series.y, orientation="h",
+            offsetgroup=series.name, marker={"color": "rgba(0,0,0,0)"}, hoverinfo="skip", showlegend=False,
+            text=[f"\u2002{_short(y)}{unit}" for y in series.y], textposition="outside", cliponaxis=False,
         )  # fmt: skip
     made.update_yaxes(categoryorder="array", categoryarray=[_two_lines(name) for name in names][::-1], automargin=True)
-    longest = max(high for series in chart.series for high in series.high)
-    made.update_xaxes(title=chart.y_label, range=[0, 1.25 * longest])  # room for the number behind the longest bar
+    made.update_xaxes(title=chart.y_label, range=[0, max(high for series in chart.series for high in series.high)])
     figures.styled(made, colors, height=100 + (20 + 20 * len(chart.series)) * len(names))
-    return made.update_layout(hovermode="closest", legend_traceorder="reversed")
+    return made.update_layout(hovermode="closest", legend_traceorder="reversed", margin_r=84)  # room for the longest's number
 
 
 def _short(value: float) -> str:
@@ -79,14 +83,21 @@ def _lines(chart: Chart, colors: dict, roles: dict) -> go.Figure:
         made.add_hline(value, line={"color": colors["dim"], "dash": "dot", "width": 1})
         made.add_annotation(x=0, xref="paper", xanchor="left", y=log10(value) if chart.y_log else value, yanchor="bottom",
                             text=name, showarrow=False, font={"color": colors["dim"], "size": 11})  # fmt: skip
-    xs = sorted({x for series in chart.series for x in series.x}) if chart.x_log else None
+    xs = _x_ticks({x for series in chart.series for x in series.x}) if chart.x_log else None
     ticks = {"type": "log", "tickvals": xs, "ticktext": [_tick(x) for x in xs]} if xs else {}
     made.update_xaxes(title=chart.x_label, automargin=True, **ticks)
-    powers = {"type": "log", "dtick": 1, "exponentformat": "SI"} if chart.y_log else {"rangemode": "tozero"}
+    heights = [y for series in chart.series for y in series.y]
+    few = chart.y_log and max(heights) < 1000 * min(heights)  # decades: then 2 and 5 are ticks too
+    powers = {"type": "log", "dtick": "D2" if few else 1, "exponentformat": "SI"} if chart.y_log else {"rangemode": "tozero"}
     made.update_yaxes(title=chart.y_label, automargin=True, **powers)
     figures.styled(made, colors, height=420)
     return made.update_layout(hovermode="closest", margin_r=30,
                               legend={"yref": "container", "yanchor": "bottom", "y": 0, "itemwidth": 34})  # fmt: skip
+
+
+def _x_ticks(xs: set) -> list:
+    """All of them; of many the powers of four."""
+    return sorted(xs) if len(xs) <= 8 else sorted(x for x in xs if x == 4 ** (x.bit_length() // 2)) or sorted(xs)
 
 
 def _tick(x: float) -> str:

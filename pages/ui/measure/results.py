@@ -8,13 +8,15 @@ import streamlit as st
 from flashmask_core.bench.charts import (
     cases_of, engine_label, error_chart, memory_chart, peak_chart, swept, time_chart,
 )  # fmt: skip
+from flashmask_core.bench.providers import PROVIDERS
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 
 from .. import theme
-from ..words import bytes_text
+from ..words import bytes_text, plain
 from . import plots
 
 PNG_SCALE = 2
+_MOST_REASONS = 12
 _OF_THE_CASE = ("Mask", "N", "D", "Tile", "Dtype")  # columns that are left out where all rows say the same
 
 
@@ -60,6 +62,24 @@ def _outcome(row: BenchRow) -> str:
     return row.status if row.status != "ok" else row.check or "ok"
 
 
+def ordered(rows) -> list[BenchRow]:
+    """Case by case as they came, the engines of a case in the order in which they are offered: a row that failed before
+    the others were timed stands among them."""
+    rank = {name: at for at, name in enumerate(PROVIDERS)}
+    return [row for case in cases_of(rows).values() for row in sorted(case, key=lambda r: rank.get(r.provider, len(rank)))]
+
+
+def reasons(rows) -> list[str]:
+    """What did not go as it should, a line for each different one."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        wrong = (row.check or "").startswith("failed")
+        said = "; ".join(filter(None, (row.reason, row.check if wrong else None, row.warning)))
+        if said:
+            found.setdefault(f"{row.status}: {said}" if row.status != "ok" else said, []).append(engine_label(row))
+    return [f"{', '.join(dict.fromkeys(names))}: {said}" for said, names in found.items()]
+
+
 def table_rows(rows) -> list[dict]:
     """What the table shows, one dict a row: None where nothing was measured, no column that is empty throughout."""
     ours = {(r.key[:-2], r.direction): r.median_ms for r in reversed(rows)
@@ -99,7 +119,7 @@ def table(rows, *, errors: bool = True) -> None:
         "TFLOP/s (1-ρ)": "%.1f",
         "TFLOP/s (pairs)": "%.1f",
     }
-    shown = table_rows(rows)
+    shown = table_rows(ordered(rows))
     if not errors:
         shown = [{name: value for name, value in line.items() if name != "Largest error"} for line in shown]
     config = {
@@ -114,6 +134,10 @@ def table(rows, *, errors: bool = True) -> None:
         height="content" if len(shown) <= 20 else 760,
         placeholder="–",
     )
+    said = reasons(rows)
+    if said:
+        more = [f"and {len(said) - _MOST_REASONS} more in the table"] if len(said) > _MOST_REASONS else []
+        st.caption("  \n".join(plain(line) for line in [*said[:_MOST_REASONS], *more]))
 
 
 def quartiles_text(row: BenchRow) -> str:
@@ -184,6 +208,7 @@ def without_what_is_the_same(lines: list[dict]) -> list[dict]:
 
 def show(rows, *, key: str) -> None:
     """A tab a question, each with one chart and one table."""
+    rows = ordered(rows)
     if not any(row.median_ms is not None or row.mask_bytes for row in rows):
         table(rows)
         if any(row.errors for row in rows):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from flashmask_core.bench.charts import engine_label
-from flashmask_core.bench.history import History, Run
+from flashmask_core.bench.history import History, Run, import_run
 from flashmask_core.bench.html_report import charts_of, html_report
 from flashmask_core.bench.report import MAX_FILE_BYTES, compare, devices_of, from_json, to_csv, to_json
 from flashmask_core.bench.result import BenchRow
@@ -16,6 +16,7 @@ from flashmask_core.bench.svg_chart import svg_chart
 from flashmask_core.bench.table import where_line
 
 from .. import state, theme
+from ..words import plain
 from . import png, results
 
 _NONE = ""
@@ -85,12 +86,7 @@ def _heading(run: Run, rows: list[BenchRow]) -> None:
     place = results.place(devices[0] if devices else None, rows[0].date_utc or run.begun_utc)
     more = f" and {len(devices) - 1} more" if len(devices) > 1 else ""
     origin = "" if run.origin == "here" else f" · from {run.origin}"
-    st.caption(f"**{_plain(run.title)}** · {_plain(said)}{run.rows} rows · {_plain(place)}{more}{_plain(origin)}")
-
-
-def _plain(text: str) -> str:
-    """A text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_\[\]<>#|~$])", r"\\\1", text)
+    st.caption(f"**{plain(run.title)}** · {plain(said)}{run.rows} rows · {plain(place)}{more}{plain(origin)}")
 
 
 def _beside(run: Run, rows, other: Run, others) -> None:
@@ -102,7 +98,7 @@ def _beside(run: Run, rows, other: Run, others) -> None:
         slower = sum(pair.ratio > 1 for pair in same if pair.apart)
         faster = sum(pair.ratio < 1 for pair in same if pair.apart)
         st.caption(
-            f"Beside it: {_plain(_name(other))}. {len(same)} times in both: it was slower in {slower}, faster in {faster}, "
+            f"Beside it: {plain(_name(other))}. {len(same)} times in both: it was slower in {slower}, faster in {faster}, "
             "and in the others the quartiles overlap."
         )
     else:
@@ -162,10 +158,7 @@ def _take() -> None:
     name = file.name[:100]
     try:
         title, rows = from_json(file.getvalue())
-        begun = min((row.date_utc for row in rows if row.date_utc), default=None)
-        run_id = history.begin(title or name, origin=name, begun_utc=begun)
-        history.add(run_id, *rows)
-        history.end(run_id, "done", ended_utc=begun)
+        run_id = import_run(history, title, rows, name)
     except ValueError as problem:
         st.session_state.import_problem = f"{name}: {str(problem)[:400]}"
         return

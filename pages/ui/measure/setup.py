@@ -15,10 +15,14 @@ from flashmask_core.data import PAPER_MASKS
 from .. import state
 from ..build import Built
 from ..link import Screen
-from .trial import HEAD_DIMS, MAX_VALUES, Trial
+from .trial import HEAD_DIMS, LIMITS_S, MAX_VALUES, Trial
 
 _SWEEPS = {"": "One case", "seqlen": "Length N", "sparsity": "Sparsity", "head_dim": "Head dim", "block": "Tile",
            "mask": "The paper's masks"}  # fmt: skip
+_LIMIT_HELP = (
+    f"For each step of an engine: compiling and weighing it in a process of its own, checking it, one turn of timing. One "
+    f"that takes longer is stopped and stays in the table with that reason. {LIMITS_S[0]} to {LIMITS_S[1]:,} s."
+)
 _PASS_HELP = "forward alone; backward alone; both: a training step, its forward and backward in one call"
 
 
@@ -40,6 +44,7 @@ def inputs(screen: Screen) -> None:
         )
         st.selectbox("Measure", list(_SWEEPS), format_func=_SWEEPS.__getitem__, width=170, **_setting("sweep"),
                      help="One case, or one for every value of what is chosen here.")  # fmt: skip
+        st.number_input("Time limit, s", *LIMITS_S, step=30, help=_LIMIT_HELP, **_setting("limit"), width=124)
         if screen.trial.sweep and screen.trial.sweep != "mask":
             st.text_input("Values", max_chars=MAX_VALUES, width=280, **_setting("values"),
                           placeholder=", ".join(map(str, AXES[screen.trial.sweep][1])))  # fmt: skip
@@ -69,7 +74,7 @@ def cases(screen: Screen, built: Built) -> tuple[BenchCase, ...]:
     """The cases that the settings ask for. ValueError for what cannot be."""
     trial = screen.trial
     values = {"batch": trial.batch, "heads": screen.heads, "kv_heads": trial.kv_heads, "head_dim": trial.head_dim,
-              "dtype": trial.dtype, "passes": trial.passes, "providers": trial.engines}  # fmt: skip
+              "dtype": trial.dtype, "passes": trial.passes, "providers": trial.engines, "time_limit_s": float(trial.limit)}  # fmt: skip
     if built.variant:
         title = f"{built.text} ({built.way})" if built.way else built.text
         case = BenchCase.of_mask(built.whole, title, **values)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flashmask_core.bench.config import DEFAULT_PASSES, DTYPES, PASSES
+from flashmask_core.bench.config import DEFAULT_PASSES, DTYPES, PASSES, TIME_LIMIT_S
 from flashmask_core.bench.providers import DEFAULT_PROVIDERS, PROVIDERS
 from flashmask_core.bench.sweep import AXES
 
 from ..parameters import Parameters
 
-NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines", "sweep", "values", "run", "beside")  # of the parameters
+NAMES = ("batch", "kv", "dim", "dtype", "passes", "engines", "sweep", "values", "limit", "run", "beside")  # of the parameters
 HEAD_DIMS = (32, 64, 96, 128, 192, 256)
 MAX_VALUES = 400  # characters
+LIMITS_S = (5, 3600)  # the shortest and the longest time limit
 
 
 @dataclass(frozen=True)
 class Trial:
     """kv_heads None means as many key heads as query heads; those belong to the screen itself.
 
-    sweep: an axis, "" for one case; values: its values as text, "" for the usual ones. run and beside: ids of runs in
-    the history (a job that is still at work has the id of its run), "" for none.
+    sweep: an axis, "" for one case; values: its values as text, "" for the usual ones. limit: seconds for a step of an
+    engine. run and beside: ids of runs in the history (a job that is still at work has the id of its run), "" for none.
     """
 
     batch: int = 1
@@ -32,6 +33,7 @@ class Trial:
     engines: tuple[str, ...] = tuple(DEFAULT_PROVIDERS)
     sweep: str = ""
     values: str = ""
+    limit: int = int(TIME_LIMIT_S)
     run: str = ""
     beside: str = ""
 
@@ -46,6 +48,7 @@ class Trial:
             "engines": ",".join(self.engines) or "none",
             "sweep": self.sweep,
             "values": self.values,
+            "limit": str(self.limit),
             "run": self.run,
             "beside": self.beside,
         }
@@ -56,6 +59,7 @@ class Trial:
         link = Parameters(query)
         link.number("batch", 1, 1024)
         link.number("kv", 1, 1024, "kv_heads")
+        link.number("limit", *LIMITS_S)
         link.one_of("dim", HEAD_DIMS, "head_dim")
         link.one_of("dtype", DTYPES)
         link.one_of("sweep", AXES)
