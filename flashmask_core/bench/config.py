@@ -18,7 +18,8 @@ from ..masks.column_mask import ColumnMask
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 PASSES = ("forward", "backward", "both")
 DEFAULT_PASSES = PASSES[:2]
-JOB_KINDS = ("bench", "check", "device")
+JOB_KINDS = ("bench", "check", "device", "train", "train_check")
+INTERPRETED = ("check", "train_check")  # without a GPU, Triton kernels through the interpreter
 TIME_LIMIT_S = 240.0  # the usual one of a step
 CHECK_MAX_LENGTH = 256
 """Longest sequence that a "check" job runs through the Triton interpreter, in tokens."""
@@ -137,6 +138,7 @@ class BenchJob:
 
     kind "bench": time every case. "check": run our Triton kernel on every case, which must be small, and compare it
     with the reference; on a machine without a GPU through the Triton interpreter. "device": only say what GPU is there.
+    "train" and "train_check": the same two for training steps; their cases are TrainCases.
     """
 
     kind: str = "bench"
@@ -166,10 +168,19 @@ class BenchJob:
 
     @classmethod
     def from_json(cls, record: dict) -> "BenchJob":
-        cases = tuple(BenchCase.from_json(case) for case in record["cases"])
+        cases = tuple(case_type(record["kind"]).from_json(case) for case in record["cases"])
         excluded = tuple(tuple(entry) for entry in record["excluded"])
         rest = {"excluded": excluded, "done": tuple(record["done"])}
         return cls(**{**record, **rest, "cases": cases})
+
+
+def case_type(kind: str) -> type:
+    """What the cases of a job of a kind are: all of them have providers, passes and a time limit."""
+    if kind in ("train", "train_check"):
+        from ..training.case import TrainCase
+
+        return TrainCase
+    return BenchCase
 
 
 def check_cases(mask: ColumnMask, name: str, dtypes: tuple[str, ...] = ("float16", "float32")) -> tuple[BenchCase, ...]:

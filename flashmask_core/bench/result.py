@@ -131,11 +131,20 @@ class BenchRow:
     @classmethod
     def from_json(cls, record: dict) -> "BenchRow":
         """The row written by `to_json`. ValueError, naming the field, if it is none."""
-        return _read(cls, record, "row")
+        return read_record(cls, record, "row")
 
 
-def _read(cls, record, what: str):
-    """A frozen dataclass of this module from plain JSON values; every field's type is looked at."""
+def row_type(kind: str) -> type:
+    """What the rows of a job of a kind are; all of them have a provider, a direction and a status."""
+    if kind in ("train", "train_check"):
+        from ..training.result import TrainRow
+
+        return TrainRow
+    return BenchRow
+
+
+def read_record(cls, record, what: str):
+    """A frozen dataclass from plain JSON values; every field's type is looked at. ValueError naming the field."""
     if not isinstance(record, dict):
         raise ValueError(f"{what}: wanted an object, got {type(record).__name__}")
     unknown = set(record) - {f.name for f in fields(cls)}
@@ -167,10 +176,10 @@ def _value(value, wanted, name: str):
         case kind if kind is dict and isinstance(value, dict):
             return {str(key): _value(one, inner[1], name) for key, one in value.items()}
         case kind if kind in (DeviceInfo, Errors):
-            return _read(kind, value, name)
+            return read_record(kind, value, name)
         case kind if kind is float and type(value) in (int, float) and math.isfinite(value):
             return float(value)
-        case kind if kind is str and type(value) is str:
+        case kind if kind in (str, bool) and type(value) is kind:
             return value
         case kind if kind is int and type(value) is int and abs(value) < 2**63:
             return value

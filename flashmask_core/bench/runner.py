@@ -36,7 +36,7 @@ from dataclasses import dataclass, field, replace
 from .config import BenchJob
 from .environment import utc_now
 from .history import History, new_id
-from .result import BenchRow, DeviceInfo
+from .result import BenchRow, DeviceInfo, row_type
 from .worker_process import visit_worker
 
 STARTUP_LIMIT_S = 180.0  # from the start of a worker to its first word: imports, and the first CUDA context
@@ -57,7 +57,7 @@ class JobView:
     position: int | None  # 1 = next; 0 = running; None = ended
     fraction: float
     message: str
-    rows: tuple[BenchRow, ...]
+    rows: tuple[BenchRow, ...]  # TrainRows of a "train" job
     reason: str | None
     elapsed_s: float  # since it began to run
     where: DeviceInfo | None = None
@@ -273,7 +273,7 @@ class BenchRunner:
                 blamed = left
             for provider in blamed:
                 for direction in case.passes:
-                    self._take_row(record, number, BenchRow.of_case(
+                    self._take_row(record, number, row_type(job.kind).of_case(
                         case, provider, direction, "failed", reason=end.reason, where=record.where, date_utc=utc_now(),
                     ))  # fmt: skip
             over = end.done + ((number,) if blamed == left else ())
@@ -291,7 +291,7 @@ class BenchRunner:
                     record.message = event["message"]
                     record.fraction = max(record.fraction, min(1.0, float(event["fraction"])))
             case "row":
-                self._take_row(record, event["case"], BenchRow.from_json(event["row"]))
+                self._take_row(record, event["case"], row_type(record.job.kind).from_json(event["row"]))
 
     def _take_row(self, record: _Record, number: int, row: BenchRow) -> None:
         key = (number, row.provider, row.direction)

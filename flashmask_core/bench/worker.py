@@ -34,6 +34,10 @@ def main() -> int:
     try:
         if job.kind == "check":
             _check(job, say)
+        elif job.kind in ("train", "train_check"):
+            from ..training.job import run_job
+
+            run_job(job, say)
         else:
             _bench(job, say)
     except ValueError as error:  # a mask or a case that cannot be

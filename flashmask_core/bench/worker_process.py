@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .config import BenchJob
+from .config import INTERPRETED, BenchJob
 from .environment import death
 from .result import dumps
 
@@ -191,7 +191,7 @@ def worker_environment(kind: str, caches: str | None = None) -> dict[str, str]:
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
     env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # to ask for a GPU must not open it in a process that others fork from
     env.pop("TRITON_INTERPRET", None)
-    if kind == "check":  # Triton reads this when a kernel is decorated, so it has to be there from the start
+    if kind in INTERPRETED:  # Triton reads this when a kernel is decorated, so it has to be there from the start
         env.update(TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="")
     if caches:
         env.update(TRITON_CACHE_DIR=f"{caches}/triton", TORCHINDUCTOR_CACHE_DIR=f"{caches}/inductor")

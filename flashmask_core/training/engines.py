@@ -11,22 +11,30 @@ import torch.nn.functional as F
 
 from ..attention import flashmask_attention
 from ..masks.column_mask import ColumnMask
+from .names import ENGINE_LABELS
 
 _STRIP_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Engine:
-    """prepare(mask on the device, deterministic) -> what attend(q, k, v, prepared) takes, q [B, S, H, D]."""
+    """prepare(mask on the device, deterministic, backend of ours) -> what attend(q, k, v, prepared) takes, q [B, S, H, D].
 
-    label: str
+    compiles: its first step of a context is much slower than the next.
+    """
+
     prepare: Callable
     attend: Callable
+    compiles: bool = False
+
+
+def _our_prepare(mask: ColumnMask, deterministic: bool, backend: str):
+    return mask, deterministic, backend
 
 
 def _our_attend(q, k, v, prepared):
-    mask, deterministic = prepared
-    return flashmask_attention(q, k, v, mask, deterministic=deterministic)
+    mask, deterministic, backend = prepared
+    return flashmask_attention(q, k, v, mask, deterministic=deterministic, backend=backend)
 
 
 def _dense_attend(q, k, v, visible):
@@ -35,7 +43,7 @@ def _dense_attend(q, k, v, visible):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2)
 
 
-def _dense_prepare(mask: ColumnMask, deterministic: bool) -> torch.Tensor:
+def _dense_prepare(mask: ColumnMask, deterministic: bool, backend: str) -> torch.Tensor:
     """bool [B, Hm, S, S], made in strips so that nothing but itself is as large."""
     size = mask.seqlen_q
     visible = torch.empty(mask.batch, mask.heads, size, size, dtype=torch.bool, device=mask.device)
@@ -51,7 +59,8 @@ def _flex_mask(size: int, device: torch.device):
     return (lambda b, h, q, k: (q >= k) & (q < end[k])), end
 
 
-def _flex_prepare(mask: ColumnMask, deterministic: bool):
+def _flex_prepare(mask: ColumnMask, deterministic: bool, backend: str):
+    """A block mask of its own for every batch."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     mask = mask.canonical()
@@ -72,11 +81,17 @@ def _flex_attend(q, k, v, block_mask):
 def _flex(compiled: bool):
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
+    if not compiled:
+        return flex_attention
+    import torch._dynamo
+
+    torch._dynamo.config.recompile_limit = 1000  # a shape a context; past the limit it would run uncompiled, and dense
+    return torch.compile(flex_attention, dynamic=False)
 
 
 ENGINES = {
-    "flashmask": Engine("FlashMask", lambda mask, deterministic: (mask, deterministic), _our_attend),
-    "dense": Engine("SDPA, dense mask", _dense_prepare, _dense_attend),
-    "flex": Engine("FlexAttention (compiled)", _flex_prepare, _flex_attend),
+    "flashmask": Engine(_our_prepare, _our_attend),
+    "dense": Engine(_dense_prepare, _dense_attend),
+    "flex": Engine(_flex_prepare, _flex_attend, compiles=True),
 }
+assert ENGINES.keys() == ENGINE_LABELS.keys()

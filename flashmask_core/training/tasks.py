@@ -11,9 +11,6 @@ from torch.utils.checkpoint import checkpoint
 
 from ..packing import Sequence
 
-TASKS = ("sft", "lora", "dpo", "rm")
-FORMS = {"sft": "sft", "lora": "sft", "dpo": "dpo", "rm": "rm"}
-"""Task -> the form of its examples."""
 DPO_BETA = 0.1
 _LOSS_ROWS = 4096  # of logits that are there at one time
 
@@ -37,13 +34,14 @@ class Batch:
 
     @classmethod
     def of(cls, sequence: Sequence, vocabulary: int, device, seed: int = 0) -> "Batch":
-        """Random tokens for a sequence. An example without a prompt predicts its answers from their own first token on."""
+        """Random tokens for a sequence. A document, without answers, is one answer without a prompt; an answer without a
+        prompt is predicted from its own first token on."""
         sources, targets, answers, examples, last = [], [], [], [], []
         at = 0
         for number, example in enumerate(sequence.examples):
-            prompt_end = at + example.prompt - 1
-            start = at + example.prompt
-            for length in example.answers or ():
+            prompt, answers_ = (example.prompt, example.answers) if example.answers else (0, (example.prompt,))
+            prompt_end, start = at + prompt - 1, at + prompt
+            for length in answers_:
                 place = torch.arange(start, start + length)
                 before = place - 1
                 if length:
@@ -76,8 +74,8 @@ def answer_logprobs(hidden: Tensor, head: torch.nn.Module, batch: Batch) -> Tens
 
 
 def sft_loss(logprobs: Tensor) -> Tensor:
-    """Mean negative log-likelihood of the answers' tokens."""
-    return -logprobs.mean()
+    """Mean negative log-likelihood of the answers' tokens; 0 where there are none."""
+    return -logprobs.sum() / max(1, len(logprobs))
 
 
 def dpo_loss(logprobs: Tensor, reference: Tensor, batch: Batch, beta: float = DPO_BETA) -> Tensor:

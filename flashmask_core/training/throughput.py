@@ -4,70 +4,45 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
+import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import nn
 
+from ..bench.environment import cuda_device, interpreter_device, utc_now
+from ..bench.result import DeviceInfo
+from ..bench.run_case import CudaFault
 from ..masks.language import mask as mask_of_text
-from ..packing import Example, Sequence, draw, pack
+from ..packing import Example, Sequence
+from ..tiles.classify import classify_tiles
+from .case import TrainCase
 from .decoder import Decoder, DecoderConfig
 from .engines import ENGINES
 from .lora import add_adapters
-from .tasks import FORMS, TASKS, Batch, answer_logprobs, dpo_loss, reward_loss, sft_loss
+from .result import TrainRow
+from .tasks import Batch, answer_logprobs, dpo_loss, reward_loss, sft_loss
 
-_STEP = 8192  # contexts that the search for the longest one looks at
-
-
-@dataclass(frozen=True)
-class TrainRow:
-    """What came out of one task, engine and context; `error` says why there is nothing."""
-
-    task: str
-    engine: str
-    context: int
-    tokens_per_s: float | None = None
-    peak_gib: float | None = None
-    losses: tuple[float, ...] = ()
-    error: str = ""
-    device: str = ""
-    torch_version: str = torch.__version__
-    adapters: str = ""
-    rho: float | None = None
-    model: dict = field(default_factory=dict)
-
-    def to_json(self) -> dict:
-        return asdict(self)
-
-
-def sequences_for(task: str, context: int, count: int, seed: int = 0) -> list[Sequence]:
-    """`count` contexts drawn by the paper's recipe; padding is an example of its own, so that every query sees a key."""
-    packing = pack(draw(context, FORMS[task], count, seed), context)
-    filled = []
-    for one in packing.sequences[:count]:
-        padding = (Example(one.padding, ()),) * (one.padding > 0)
-        filled.append(Sequence((*one.examples, *padding), context))
-    return filled
+_LONGEST_COUNTED = 2**18  # tokens of sequences whose tiles are counted
+OUT_OF_MEMORY = "out of GPU memory"
 
 
 class Trainer:
     """A decoder with one engine, trained step by step on packed sequences of one task."""
 
     def __init__(self, task: str, engine: str, config: DecoderConfig, *, device: str = "cuda", seed: int = 0,
-                 deterministic: bool = False, dtype: torch.dtype = torch.bfloat16):  # fmt: skip
-        if task not in TASKS:
-            raise ValueError(f"task: wanted one of {', '.join(TASKS)}, got {task!r}")
-        if engine not in ENGINES:
-            raise ValueError(f"engine: wanted one of {', '.join(ENGINES)}, got {engine!r}")
+                 deterministic: bool = False, dtype: torch.dtype = torch.bfloat16, backend: str = "auto"):  # fmt: skip
         self.task, self.engine, self.device = task, ENGINES[engine], torch.device(device)
-        self.deterministic = deterministic
+        self.deterministic, self.backend = deterministic, backend
         torch.manual_seed(seed)
         with torch.device(self.device):
             self.model = Decoder(config, self.engine.attend).to(dtype)
             self.reward = nn.Linear(config.width, 1, bias=False).to(dtype) if task == "rm" else None
-        self.adapters = add_adapters(self.model) if task == "lora" else ""
+        self.adapters = add_adapters(self.model) if task == "lora" else None
         self.reference = None
         if task == "dpo":
             self.reference = copy.deepcopy(self.model).requires_grad_(False)
@@ -78,8 +53,7 @@ class Trainer:
     def step(self, sequence: Sequence, seed: int = 0) -> float:
         """One optimizer step on one packed sequence; the loss before it."""
         batch = Batch.of(sequence, self.model.config.vocabulary, self.device, seed)
-        mask = mask_of_text(sequence.text, sequence.context).to(self.device)
-        prepared = self.engine.prepare(mask, self.deterministic)
+        prepared = self.engine.prepare(whole_mask(sequence).to(self.device), self.deterministic, self.backend)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss(batch, prepared)
         loss.backward()
@@ -99,66 +73,96 @@ class Trainer:
         return dpo_loss(logprobs, reference, batch)
 
 
-def measure(task: str, engine: str, context: int, config: DecoderConfig, *, steps: int = 5, device: str = "cuda",
-            deterministic: bool = False, dtype: torch.dtype = torch.bfloat16, warmup: int = 2) -> TrainRow:  # fmt: skip
-    """Train `warmup` + `steps` steps on as many different packings and time the last `steps`, masks and data included.
+def whole_mask(sequence: Sequence):
+    """The mask of a sequence with its padding as an example of its own, so that every query of every engine sees a key."""
+    padding = (Example(sequence.padding, ()),) * (sequence.padding > 0)
+    return mask_of_text(Sequence((*sequence.examples, *padding), sequence.context).text, sequence.context)
 
-    Running out of memory, or anything else that the engine raises, becomes the row's `error`.
+
+def measure(case: TrainCase, engine: str, *, device: str = "cuda", backend: str = "auto",
+            context: int | None = None, warmup: int | None = None, steps: int | None = None,
+            on_step: Callable[[int, int], None] = lambda done, of: None) -> TrainRow:  # fmt: skip
+    """Train warmup + steps steps on as many packed sequences and time the last `steps`, masks and batches included.
+
+    backend: of `flashmask_attention`, for our engine. context, warmup, steps: in place of the case's. on_step(steps done, of how many) is called before each. Running out
+    of memory, a loss that is no number, or whatever else the engine raises, becomes the row's reason; CudaFault is
+    raised where the GPU can do no more in this process.
     """
-    cuda = device == "cuda"
-    said = dict(task=task, engine=engine, context=context, model=asdict(config),
-                device=torch.cuda.get_device_name() if cuda else "cpu")  # fmt: skip
-    sequences = sequences_for(task, context, warmup + steps)
-    trainer, losses, begun = None, [], 0.0
-    _free(cuda, reset=True)
+    context, cuda = context or case.context, device == "cuda"
+    warmup, steps = case.warmup if warmup is None else warmup, steps or case.steps
+    sequences = case.sequences(warmup + steps, context)
+    said = dict(context=context, warmup=warmup, steps=steps, where=where(device), date_utc=utc_now())
+    direction = case.passes[0]
+    trainer, times, losses = None, [], []
+    before = _fresh(cuda)
     try:
-        trainer = Trainer(task, engine, config, device=device, deterministic=deterministic, dtype=dtype)
-        for number, sequence in enumerate(sequences):
-            if number == warmup:
+        on_step(0, len(sequences))
+        with _repeatable(case.deterministic):
+            trainer = Trainer(case.task, engine, case.model, device=device, seed=case.seed,
+                              deterministic=case.deterministic, dtype=getattr(torch, case.dtype), backend=backend)  # fmt: skip
+            for number, sequence in enumerate(sequences):
+                on_step(number, len(sequences))
                 begun = _now(cuda)
-            losses.append(trainer.step(sequence, seed=number))
-        seconds = _now(cuda) - begun
-        return TrainRow(
-            **said, losses=tuple(losses), adapters=trainer.adapters,
-            tokens_per_s=steps * context / seconds if steps else None,
-            peak_gib=torch.cuda.max_memory_allocated() / 2**30 if cuda else None,
+                losses.append(trainer.step(sequence, seed=case.seed + number))
+                times.append(_now(cuda) - begun)
+                if not math.isfinite(losses[-1]):
+                    reason = f"the loss of step {number + 1} is {losses.pop()}"
+                    return TrainRow.of_case(case, engine, direction, "failed", reason=reason, losses=tuple(losses), **said)
+        timed = times[warmup:]
+        return TrainRow.of_case(
+            case, engine, direction, **said, losses=tuple(losses), step_s=tuple(timed), adapters=trainer.adapters,
+            tokens_per_s=sum(one.tokens for one in sequences[warmup:]) / sum(timed) if cuda else None,
+            peak_memory_bytes=torch.cuda.max_memory_allocated() - before if cuda else None,
+            rho=skipped(sequences[warmup:]),
         )  # fmt: skip
-    except torch.cuda.OutOfMemoryError:
-        return TrainRow(**said, error="out of memory")
-    except RuntimeError as error:  # an engine that cannot
-        return TrainRow(**said, error=f"{type(error).__name__}: {str(error)[:300]}")
+    except Exception as error:
+        reason = _reason(error)
+        error.__traceback__ = None  # its frames hold tensors
+        if cuda:
+            try:
+                torch.cuda.synchronize()
+            except Exception as broken:
+                raise CudaFault(f"{reason} (after it: {str(broken).splitlines()[0][:200]})") from None
+        return TrainRow.of_case(case, engine, direction, "failed", reason=reason, losses=tuple(losses), **said)
     finally:
         del trainer
         _free(cuda)
 
 
-def longest(task: str, engine: str, config: DecoderConfig, *, most: int = 2**20, start: int = 32768,
-            on_trial: Callable[[TrainRow], None] = lambda row: None) -> TrainRow:  # fmt: skip
-    """The row of the longest context, a multiple of 8192, of which a step fits: doubling from `start`, then bisection
-    until the next step is within an eighth. `most` bounds the search."""
-    fits: TrainRow | None = None
-    low, high, size = 0, most + _STEP, start
-    while high - low > max(_STEP, low // 8):
-        row = measure(task, engine, size, config, steps=1, warmup=0)
-        on_trial(row)
-        if row.error:
-            high = size
-        else:
-            low, fits = size, row
-        size = min(2 * low, most) if high > most and low < most else (low + high) // 2 // _STEP * _STEP
-        if size <= low or size >= high:
-            break
-    if fits:
-        return measure(task, engine, fits.context, config, steps=1, warmup=1)
-    return TrainRow(task, engine, start, error="not even the shortest context fits", model=asdict(config))
+def skipped(sequences: list[Sequence]) -> float | None:
+    """The share of EMPTY tiles, mean over sequences; None for ones too long to count in a moment."""
+    if not sequences or sequences[0].context > _LONGEST_COUNTED:
+        return None
+    shares = {one.text: float(classify_tiles(whole_mask(one), 128, 128).rho) for one in sequences}
+    return sum(shares[one.text] for one in sequences) / len(sequences)
 
 
-def rows(tasks, engines, contexts, config: DecoderConfig, **options) -> Iterator[TrainRow]:
-    """`measure` for every combination."""
-    for task in tasks:
-        for context in contexts:
-            for engine in engines:
-                yield measure(task, engine, context, config, **options)
+@cache
+def where(device: str) -> DeviceInfo:
+    """What rows say about where they were made, asked for once."""
+    return cuda_device() if device == "cuda" else interpreter_device()
+
+
+def _reason(error: Exception) -> str:
+    line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()[:400]
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"{OUT_OF_MEMORY}: take a shorter context or a smaller model. {line}"
+    return f"{type(error).__name__}: {line}"
+
+
+@contextmanager
+def _repeatable(on: bool):
+    """Deterministic algorithms of torch in this block; what has none warns and goes on."""
+    if not on:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def _now(cuda: bool) -> float:
@@ -167,9 +171,16 @@ def _now(cuda: bool) -> float:
     return time.perf_counter()
 
 
-def _free(cuda: bool, reset: bool = False) -> None:
+def _free(cuda: bool) -> None:
     gc.collect()
     if cuda:
         torch.cuda.empty_cache()
-        if reset:
-            torch.cuda.reset_peak_memory_stats()
+
+
+def _fresh(cuda: bool) -> int:
+    """Start weighing; what is allocated already, in bytes."""
+    _free(cuda)
+    if not cuda:
+        return 0
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()

@@ -1,21 +1,28 @@
-"""The training tasks: losses against their formulas, engines against each other, adapters, the command line."""
+"""The training tasks: losses against their formulas, engines against each other, adapters."""
 
-import json
+import importlib.util
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import flashmask_core as fm
-from flashmask_core.bench.cli import main
 from flashmask_core.packing import Example, Sequence
+from flashmask_core.training import engines
+from flashmask_core.training.case import TrainCase
 from flashmask_core.training.decoder import Decoder, DecoderConfig
 from flashmask_core.training.lora import Adapted, add_adapters
-from flashmask_core.training.tasks import TASKS, Batch, answer_logprobs, dpo_loss, reward_loss
-from flashmask_core.training.throughput import Trainer, longest, measure, sequences_for
+from flashmask_core.training.names import TASKS
+from flashmask_core.training.tasks import Batch, answer_logprobs, dpo_loss, reward_loss, sft_loss
+from flashmask_core.training.throughput import Trainer, measure
 
 TINY = DecoderConfig(layers=2, width=32, heads=4, kv_heads=2, hidden=32, vocabulary=60)
-ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def a_case(task: str = "sft", **settings) -> TrainCase:
+    usual = dict(engines=("dense",), model=TINY, steps=2, warmup=0, dtype="float32", deterministic=True)
+    return TrainCase(task, 256, **(usual | settings))
 
 
 def decoder() -> Decoder:
@@ -24,25 +31,26 @@ def decoder() -> Decoder:
 
 
 def test_answers_that_share_a_prompt_get_the_log_probabilities_of_sequences_of_their_own():
-    sequence = Sequence((Example(5, (3, 0, 2)), Example(0, (4,)), Example(2, (1, 1))), 24)
+    sequence = Sequence((Example(5, (3, 0, 2)), Example(0, (4,)), Example(2, (1, 1)), Example(3, ())), 27)
     batch, model = Batch.of(sequence, 60, "cpu"), decoder()
     got = answer_logprobs(model(batch.tokens, batch.positions, sequence.mask), model.head, batch)
     at, number = 0, 0
     for example in sequence.examples:
-        prompt = batch.tokens[0, at : at + example.prompt]
-        start = at + example.prompt
-        for length in example.answers:
+        prompt_length, answers = (example.prompt, example.answers) if example.answers else (0, (example.prompt,))
+        prompt = batch.tokens[0, at : at + prompt_length]
+        start = at + prompt_length
+        for length in answers:
             alone = torch.cat((prompt, batch.tokens[0, start : start + length]))[None]
             if alone.shape[1] > 1 and length:
                 n = alone.shape[1]
                 logits = model.head(model(alone, torch.arange(n)[None], fm.mask("causal", n)))[0]
-                want = -F.cross_entropy(logits[:-1], alone[0, 1:], reduction="none")[max(0, example.prompt - 1) :]
+                want = -F.cross_entropy(logits[:-1], alone[0, 1:], reduction="none")[max(0, prompt_length - 1) :]
                 torch.testing.assert_close(got[batch.answer == number], want, rtol=1e-4, atol=1e-4)
             else:
                 assert not (batch.answer == number).any()
             start, number = start + length, number + 1
         at += example.tokens
-    assert batch.example.tolist() == [0, 0, 0, 1, 2, 2] and number == 6
+    assert batch.example.tolist() == [0, 0, 0, 1, 2, 2, 3] and number == 7
 
 
 def test_losses_by_their_formulas():
@@ -52,26 +60,61 @@ def test_losses_by_their_formulas():
     torch.testing.assert_close(dpo_loss(policy, reference, batch, beta=0.5), -F.logsigmoid(0.5 * margins).mean())
     rewards = torch.tensor([3.0, 1.0, 0.5, 0.5])
     torch.testing.assert_close(reward_loss(rewards, batch), -F.logsigmoid(torch.tensor([2.0, 0.0])).mean())
+    assert sft_loss(policy) == 8 / 5 and sft_loss(policy[:0]) == 0
+
+
+@pytest.fixture
+def flex_backward(monkeypatch):
+    """FlexAttention with its backward pass on a CPU, where its public function refuses one."""
+    import torch.nn.attention.flex_attention as flex
+
+    if DEVICE == "cpu":
+        monkeypatch.setattr(flex, "_validate_device", lambda *tensors: None)
+    return flex.flex_attention
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_engine_trains_along_the_same_curve(task):
-    device = "cuda" if ON_GPU else "cpu"
-    curves = {}
-    for engine in ("flashmask", "dense", "flex") if ON_GPU else ("flashmask", "dense"):
-        row = measure(task, engine, 256, TINY, steps=2, warmup=0, device=device, deterministic=True, dtype=torch.float32)
-        assert not row.error and row.tokens_per_s > 0
+def test_every_engine_trains_along_the_same_curve(task, flex_backward):
+    case, curves = a_case(task), {}
+    for engine in engines.ENGINES:
+        row = measure(case, engine, device=DEVICE)
+        assert row.status == "ok", row.reason
         curves[engine] = torch.tensor(row.losses)
     for engine, curve in curves.items():
-        torch.testing.assert_close(curve, curves["flashmask"], rtol=1e-4, atol=1e-4, msg=engine)
-    again = measure(task, "flashmask", 256, TINY, steps=2, warmup=0, device=device, deterministic=True, dtype=torch.float32)
+        torch.testing.assert_close(curve, curves["dense"], rtol=1e-4, atol=1e-4, msg=engine)
+    again = measure(case, "flashmask", device=DEVICE)
     assert torch.equal(torch.tensor(again.losses), curves["flashmask"])
     assert len(set(curves["flashmask"].tolist())) == 2
 
 
+def test_flex_gets_a_block_mask_of_its_own_for_every_batch_and_compiles_once(flex_backward, monkeypatch):
+    from torch._dynamo.backends.debugging import aot_eager
+
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return aot_eager(graph, inputs)
+
+    engine = torch.compile(flex_backward, dynamic=False, backend=backend)
+    monkeypatch.setattr(engines, "_flex", lambda on_gpu: engine)
+    flex, dense = engines.ENGINES["flex"], engines.ENGINES["dense"]
+    q, k, v = (torch.randn(1, 256, heads, 16, device=DEVICE, requires_grad=True) for heads in (4, 2, 2))
+    for text in ("causal_document(100, 156)", "causal_document(200, 56)", "share_question((60, 30, 38), (100, 28))"):
+        mask, grads = fm.mask(text, 256).to(DEVICE), []
+        for one in (flex, dense):
+            out = one.attend(q, k, v, one.prepare(mask, False, "auto"))
+            grads.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v))))
+        for got, want in zip(*grads):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    assert len(compiled) == 1
+    with pytest.raises(ValueError, match="mask: the flex engine of training takes packed examples"):
+        flex.prepare(fm.mask("document(100, 156)", 256), False, "auto")
+
+
 def test_training_learns_and_dpo_begins_at_log_2():
-    (sequence,) = sequences_for("dpo", 256, 1)
     for task in ("lora", "dpo", "rm"):
+        (sequence,) = a_case(task).sequences(1)
         trainer = Trainer(task, "flashmask", TINY, device="cpu", dtype=torch.float32)
         for group in trainer.optimizer.param_groups:
             group["lr"] = 3e-3
@@ -81,52 +124,17 @@ def test_training_learns_and_dpo_begins_at_log_2():
             assert losses[0] == pytest.approx(torch.tensor(2.0).log().item())
 
 
-def test_plain_adapters_begin_as_the_model_and_alone_are_trained():
+@pytest.mark.parametrize(
+    "use_peft", [False, pytest.param(True, marks=pytest.mark.skipif(not importlib.util.find_spec("peft"), reason="no peft"))]
+)
+def test_adapters_begin_as_the_model_and_alone_are_trained(use_peft):
     model = decoder()
     batch = Batch.of(Sequence((Example(5, (3,)),), 8), 60, "cpu")
     arguments = (batch.tokens, batch.positions, fm.mask("causal", 8))
     before = model(*arguments)
-    assert add_adapters(model, use_peft=False) == "plain"
+    assert add_adapters(model, use_peft=use_peft) == ("peft" if use_peft else "plain")
     assert torch.equal(model(*arguments), before)
     trained = {name for name, p in model.named_parameters() if p.requires_grad}
-    assert trained == {f"{name}.{x}" for name, m in model.named_modules() if isinstance(m, Adapted) for x in "ab"}
     assert len(trained) == 2 * 7 * TINY.layers
-
-
-def test_the_longest_context_is_found_by_bisection(monkeypatch):
-    from flashmask_core.training import throughput
-
-    tried = []
-
-    def pretend(task, engine, context, config, **options):
-        tried.append(context)
-        return throughput.TrainRow(task, engine, context, error="out of memory" if context > limit else "")
-
-    monkeypatch.setattr(throughput, "measure", pretend)
-    for limit in (10_000, 40_000, 200_000, 999_999_999):
-        tried.clear()
-        row = longest("sft", "flashmask", TINY)
-        assert not row.error and row.context <= limit and len(tried) < 12
-        assert row.context == 2**20 or min(2**20, limit) < row.context + max(8192, row.context // 8) + 8192
-    limit = 0
-    assert longest("sft", "flashmask", TINY).error == "not even the shortest context fits"
-
-
-def test_the_command_line_writes_rows(capsys, tmp_path):
-    out = tmp_path / "rows.jsonl"
-    small = "--layers 1 --width 32 --heads 2 --kv-heads 1 --vocabulary 50 --contexts 256 --steps 1 --device cpu --fp32"
-    assert main(["train", "--tasks", "sft", "--engines", "flashmask", "dense", *small.split(), "--out", str(out)]) == 0
-    assert "tokens/s" in capsys.readouterr().out
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["engine"] for row in found] == ["flashmask", "dense"] and found[0]["losses"]
-    for wrong, message in (("--heads 3", "kv_heads"), ("--contexts 100", "context: wanted 256"), ("--steps 0", "steps:"),
-                           ("--longest", "longest:")):  # fmt: skip
-        assert main(["train", *small.split(), "--kv-heads", "2", *wrong.split()]) == 2
-        assert message in capsys.readouterr().err
-
-
-def test_the_command_line_knows_every_task_and_engine():
-    from flashmask_core.training import cli
-    from flashmask_core.training.engines import ENGINES
-
-    assert (cli._TASKS, cli._ENGINES) == (TASKS, tuple(ENGINES))
+    if not use_peft:
+        assert trained == {f"{name}.{x}" for name, m in model.named_modules() if isinstance(m, Adapted) for x in "ab"}
