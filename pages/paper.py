@@ -52,9 +52,8 @@ block, rows, here = BLOCKS[place.table], sources[source], source.split(",")[0].r
 shown = facts.lines(block, place.time, rows)
 st.html(tables.comparison(shown, here))
 st.caption(says.about(block, shown))
-for where, date in dict.fromkeys((row.where, (row.date_utc or "")[:10]) for row in rows if row.where):
-    if any((row.where, row.seqlen_q, row.head_dim) == (where, block.seqlen, block.head_dim) for row in rows):
-        st.caption(f"Measured: {results.place(where, date)}")
+for where, date in facts.sources(shown):
+    st.caption(results.measured(where, date))
 
 colors = theme.colors()
 left, right = st.columns([1, 1.1], gap="medium")
@@ -70,7 +69,7 @@ with right:
 st.subheader("Two findings", anchor=False)
 left, right = st.columns(2, gap="medium")
 left.html(says.document_card(FOUND(32768)))
-right.html(says.exact_card(*EXACT(8192)))
+right.html(says.exact_card(EXACT(8192)))
 
 st.subheader("How far the estimate can be trusted", anchor=False)
 st.html(f'<p class="fm-sub">{says.ESTIMATE}</p>')

@@ -14,7 +14,7 @@ from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_prov
 from .recorded import RECORDED_PATH, record_results
 from .reproduce import DENSE_MASK
 from .sweep import AXES, sweep_cases
-from .table import LEGEND, where_line
+from .table import legend, where_line
 from .terminal import follow, known_rows, without_known
 
 
@@ -107,7 +107,7 @@ def run_bench(arguments) -> int:
     if view is None:
         return 0
     if not arguments.json:
-        print(f"\n{where_line(view.where, rows[-1].date_utc if rows else None)}\n{LEGEND}")
+        print(f"\n{where_line(view.where, rows[-1].date_utc if rows else None)}\n{legend(rows)}")
     if view.state != "done":
         print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
         return 130 if view.state == "cancelled" else 1

@@ -10,7 +10,7 @@ from .html_report import html_report
 from .recorded import recorded_results
 from .report import MAX_FILE_BYTES, compare, from_json, to_csv, to_json
 from .result import BenchRow, dumps
-from .table import LEGEND, header, pair_header, pair_line, row_line, where_line
+from .table import header, legend, pair_header, pair_line, row_line, where_line
 
 FORMATS = ("csv", "json", "jsonl", "html")
 _RUN = "the id of a run or how it begins, last, recorded (the results that are shipped), or a .json or .jsonl file of rows"
@@ -64,7 +64,7 @@ def _show(arguments) -> int:
     print(f"{title}\n{where_line(rows[0].where, rows[0].date_utc)}\n\n{header()}")
     for row in rows:
         print(row_line(row))
-    print(f"\n{LEGEND}")
+    print(f"\n{legend(rows)}")
     return 0
 
 

@@ -11,7 +11,7 @@ from .readme import update_readme
 from .recorded import RECORDED_PATH, record_results, recorded_results
 from .reproduce import ENGINES, blocks_of
 from .result import BenchRow, dumps
-from .table import LEGEND, header, row_line, where_line
+from .table import header, legend, row_line, where_line
 from .terminal import follow, known_rows, without_known
 
 
@@ -72,7 +72,7 @@ def print_recorded(arguments) -> int:
                   f"Sq {row.seqlen_q}, Sk {row.seqlen_k}, D {row.head_dim}, {row.dtype}\n{header()}")  # fmt: skip
             last = group
         print(row_line(row))
-    print(f"\n{LEGEND}")
+    print(f"\n{legend(rows)}")
     return 0
 
 

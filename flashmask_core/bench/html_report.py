@@ -9,7 +9,7 @@ from .charts import Chart, cases_of, engine_label, error_chart, memory_chart, pe
 from .report import devices_of
 from .result import BenchRow
 from .svg_chart import svg_chart
-from .table import LEGEND, where_line
+from .table import legend, where_line
 
 _COLUMNS = (
     ("Engine", engine_label),
@@ -45,7 +45,7 @@ def html_report(rows: list[BenchRow], title: str) -> str:
         parts += [f'<div class="{theme}">{svg_chart(chart, theme)}</div>' for theme in ("light", "dark")]
     for case in cases_of(rows).values():
         parts.append(_case(case))
-    parts.append(f"<p class=dim>{escape(LEGEND)}</p>")
+    parts.append(f"<p class=dim>{escape(legend(rows))}</p>")
     return _PAGE.format(title=escape(title), style=_style(), body="\n".join(parts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .peaks import unknown_peak
 from .report import Pair
 from .result import BenchRow, DeviceInfo
 
@@ -15,11 +16,17 @@ _PAIR_COLUMNS = (
     ("difference", -22),
 )  # fmt: skip
 
-LEGEND = (
+_LEGEND = (
     "TFLOP/s counts 4*B*H*Sq*Sk*D*(1-rho), rho of 128x128 tiles by the exact rule; 'by density' counts 4*D for each "
     "visible pair; backward 2.5 times that.\nPeak is above q, k, v (and dout), the mask in it. The ceilings "
     "(sdpa_full_*, sdpa_causal_*) compute full or causal attention, not the mask."
 )
+
+
+def legend(rows) -> str:
+    """What the columns of rows count, and whose rates are held against no peak."""
+    unknown = dict.fromkeys(unknown_peak(row.where) for row in rows if row.tflops_density is not None)
+    return "\n".join([_LEGEND, *filter(None, unknown)])
 
 
 def header() -> str:

@@ -169,7 +169,7 @@ def _runs(rows: list[BenchRow]) -> list[str]:
     for row in rows:
         day = (row.date_utc or "")[:10]
         runs.setdefault((row.where, day), []).append(row)
-    lines = [results.place(of[0].where, of[0].date_utc) for of in runs.values()]
+    lines = [results.measured(of[0].where, of[0].date_utc) for of in runs.values()]
     if len(lines) == 1:
         return lines
     engines = (dict.fromkeys(engine_label(row) for row in of) for of in runs.values())

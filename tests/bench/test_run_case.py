@@ -13,7 +13,7 @@ from flashmask_core.bench import correctness
 from flashmask_core.bench.apart import Inputs, Tried, reason_of, try_here
 from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.measure import Quartiles, flops, tflops, times_ms
-from flashmask_core.bench.peaks import doubt, peak_tflops
+from flashmask_core.bench.peaks import doubt, peak_tflops, unknown_peak
 from flashmask_core.bench.providers import PROVIDERS, _cudnn_fault
 from flashmask_core.bench.result import PLACES, DeviceInfo, dumps
 from flashmask_core.bench.run_case import CaseRun, CudaFault
@@ -279,6 +279,11 @@ def test_a_rate_above_the_cards_peak_is_flagged(monkeypatch):
     assert peak_tflops("NVIDIA H200", "bfloat16") == 990 and peak_tflops("NVIDIA H200 NVL", "float16") == 836
     assert peak_tflops("NVIDIA H200", "float32") == 495 and peak_tflops("some card", "float16") is None
     h200 = DeviceInfo("NVIDIA H200")
+    for name, peak in (("NVIDIA A100-SXM4-80GB", 312), ("NVIDIA H100 80GB HBM3", 990), ("NVIDIA GeForce RTX 4090", 165)):
+        assert peak_tflops(name, "bfloat16") == peak
+    for name in ("NVIDIA RTX A1000", "NVIDIA RTX A4000", "NVIDIA GeForce RTX 4080 SUPER", "NVIDIA GeForce RTX 5090 D"):
+        assert peak_tflops(name, "bfloat16") is None and name in unknown_peak(DeviceInfo(name))
+    assert unknown_peak(h200) is None and unknown_peak(None) is None
     assert "1,200 TFLOP/s of visible pairs are above the 990" in doubt(h200, "bfloat16", 1200, 1300)
     assert "must skip parts" in doubt(h200, "bfloat16", 700, 1300)
     assert doubt(h200, "bfloat16", 900, 950) is None and doubt(WHERE, "bfloat16", 1e6, 1e6) is None

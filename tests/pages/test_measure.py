@@ -193,6 +193,7 @@ def test_recorded_rows_of_two_runs_say_so(open_app):
     """Only engines of one run were timed in turns; a case that was recorded in two says which is of which."""
     app = open_app("measure", mask="causal & document(2481, 1388, 1978, 2345)", n=8192)
     runs = [caption.value for caption in app.caption if "commit" in caption.value]
+    assert all("**Measured on 2026-1" in line for line in runs)
     assert len(runs) == 2 and "FlashMask" in runs[0] + runs[1]
     assert all("NVIDIA H200" in line for line in runs) and runs[0].split(":")[0] != runs[1].split(":")[0]
 

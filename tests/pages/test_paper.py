@@ -43,7 +43,11 @@ def test_every_table_is_shown_and_what_is_missing_is_said(open_app, table, time)
     whole = sum(not any(line.here.values()) for line in lines)
     assert page.count("not measured</span>") == missing - whole
     assert page.count('scope="row"') >= 12 and "0.9180" in page and "0.8994" in page
-    assert "0.5245" in page and "0.5200" in page and "0.9199" in page
+    assert "0.5245" in page and "0.5200" in page and "0.9199" in page and "0.5246" in page
+    measured = [caption.value for caption in app.caption if "**Measured on" in caption.value]
+    assert len(measured) == len(facts.sources(lines)) and bool(measured) == any(any(line.here.values()) for line in lines)
+    split = next(line for line in lines if line.mask == "share_question")
+    assert f"its row stands for ρ = {split.own_rho:.4f}" in app.caption[0].value and split.own_rho > split.rho
 
 
 def test_the_numbers_are_those_of_the_rows(open_app):

@@ -3,11 +3,14 @@ reason."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from flashmask_core.bench.charts import (
     cases_of, engine_label, error_chart, memory_chart, peak_chart, swept, time_chart,
 )  # fmt: skip
+from flashmask_core.bench.peaks import unknown_peak
 from flashmask_core.bench.providers import PROVIDERS
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 
@@ -41,6 +44,16 @@ def place(where: DeviceInfo | None, date: str | None) -> str:
         commit, plus, changes = where.commit.partition("+")
         parts.append(f"commit {commit[:10]}{plus}{changes}")
     return " · ".join(parts)
+
+
+def measured(where: DeviceInfo | None, date: str | None) -> str:
+    """When and with which commit recorded rows were measured, first of all; then `place`. In Markdown."""
+    if where is None or not (where.commit and date):
+        return place(where, date)
+    return (
+        f"**Measured on {date[:10]} with commit {where.commit[:7]}**; what changed in the kernels since then is not in "
+        f"these figures. {place(replace(where, commit=None), date)}"
+    )
 
 
 def worst_error(row: BenchRow) -> str:
@@ -239,10 +252,11 @@ def _time(rows, key: str) -> None:
                                          label_visibility="collapsed", required=True)  # fmt: skip
     _chart(time_chart(rows, direction), f"time_{key}")
     table(rows, errors=False)
+    unknown = filter(None, dict.fromkeys(unknown_peak(row.where) for row in rows))
     st.caption(
         "Device events around each call, the L2 cache flushed before it, engines in rotating order. "
         "TFLOP/s (1-ρ): 4·B·H·Sq·Sk·D·(1-ρ), the paper's figure; (pairs): 4·D for each visible pair; backward counts "
-        "2.5 times that, both 3.5. Ceilings compute every pair or the causal half, not this mask."
+        "2.5 times that, both 3.5. Ceilings compute every pair or the causal half, not this mask. " + plain(" ".join(unknown))
     )
     costs = cost_rows(rows)
     if costs:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flashmask_core.bench.history import History
 from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.reproduce import TOKENS, Block
-from flashmask_core.bench.result import BenchRow
+from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
 
 ENGINES = {"flashmask": "FlashMask", "flex": "FlexAttention"}
@@ -22,14 +22,17 @@ class Times:
     tflops: float
     batch: int  # that was measured; other times are scaled to the paper's
     backend: str = ""  # the kernel behind it
+    source: tuple[tuple[DeviceInfo | None, str], ...] = field(default=(), compare=False)  # where and when, a pair a pass
 
 
 @dataclass(frozen=True)
 class Line:
-    """A mask: rho by the paper, by its rule over the samples, and of the sample that is timed; None: not measured."""
+    """A mask: rho as the paper prints it, as its FlashMask row's times and TFLOP/s have it, by its rule over the samples,
+    and of the sample that is timed. here: None where it was not measured."""
 
     mask: str
     paper_rho: float
+    own_rho: float
     rho: float
     timed_rho: float
     paper: dict[str, Times]  # by engine, on the A100
@@ -50,7 +53,7 @@ def lines(block: Block, time: str, rows: list[BenchRow]) -> list[Line]:
         timed = tiles["default"][0] / sum(tiles["default"])
         here = {engine: _measured(rows, name, engine, block, time) for engine in ENGINES}
         paper = {engine: _of_paper(row, engine, time) for engine in ENGINES}
-        found.append(Line(name, row.rho, tiles["rho"], timed, paper, here))
+        found.append(Line(name, row.rho, row.own_rho(), tiles["rho"], timed, paper, here))
     return found
 
 
@@ -65,7 +68,7 @@ def _of_paper(row: PaperRow, engine: str, time: str) -> Times:
 
 def _measured(rows: list[BenchRow], name: str, engine: str, block: Block, time: str) -> Times | None:
     """The newest rows of the paper's shape, else of one that differs in the batch alone."""
-    parts, batch, backend = [], block.batch, ""
+    parts, batch, backend, source = [], block.batch, "", []
     for direction in _directions(time):
         fit = [
             row for row in rows
@@ -79,13 +82,20 @@ def _measured(rows: list[BenchRow], name: str, engine: str, block: Block, time: 
             return None
         best = max(fit, key=lambda row: (row.batch == block.batch, row.backend == "hopper", row.date_utc or ""))
         batch, backend = best.batch, best.backend or ""
+        source.append((best.where, (best.date_utc or "")[:10]))
         parts.append((best.median_ms * block.batch / batch, best.tflops_rho))
-    return _together(parts, batch, backend)
+    return _together(parts, batch, backend, tuple(source))
 
 
-def _together(parts: list[tuple[float, float]], batch: int, backend: str = "") -> Times:
+def _together(parts: list[tuple[float, float]], batch: int, backend: str = "", source=()) -> Times:
     ms = sum(part[0] for part in parts)
-    return Times(ms, sum(part[0] * part[1] for part in parts) / ms, batch, backend)
+    return Times(ms, sum(part[0] * part[1] for part in parts) / ms, batch, backend, source)
+
+
+def sources(lines: list[Line]) -> list[tuple[DeviceInfo | None, str]]:
+    """Where and on which day the measured times of a table were taken, each once, the newest first."""
+    found = dict.fromkeys(one for line in lines for times in line.here.values() if times for one in times.source)
+    return sorted(found, key=lambda one: one[1], reverse=True)
 
 
 def recorded() -> list[BenchRow]:
@@ -125,7 +135,19 @@ def document_finding(seqlen: int) -> DocumentFinding:
     return DocumentFinding(seqlen, row.rho, row.own_rho(), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
 
 
-def exact_finding(seqlen: int) -> tuple[float, float]:
-    """(exact, paper's) rho of qk_sparse, counted over the five samples."""
+@dataclass(frozen=True)
+class ExactFinding:
+    """qk_sparse at a length: rho by the exact rule and by equation 4, and those that the paper's own rows stand for."""
+
+    seqlen: int
+    exact: float
+    minmax: float
+    paper_flex: float
+    paper_flashmask: float
+
+
+def exact_finding(seqlen: int) -> ExactFinding:
+    """Counted over the five samples."""
+    row = next(r for r in paper_rows() if (r.mask, r.seqlen, r.head_dim) == ("qk_sparse", seqlen, 128))
     masks = sample_masks("qk_sparse", seqlen)
-    return mean_rho(masks, "exact"), mean_rho(masks)
+    return ExactFinding(seqlen, mean_rho(masks, "exact"), mean_rho(masks), row.own_rho("flex"), row.own_rho())

@@ -45,7 +45,7 @@ def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
             known = [line for line in lines if getattr(line, side)[engine]]
             if not known:
                 continue
-            x = np.array([line.timed_rho if side == "here" else line.paper_rho for line in known])
+            x = np.array([line.timed_rho if side == "here" else line.own_rho for line in known])
             y = np.array([getattr(line, side)[engine].ms for line in known])
             figure.add_scatter(
                 x=x, y=y, mode="markers", name=label, legendgroup=engine, showlegend=column == 1 or not figure.data,
