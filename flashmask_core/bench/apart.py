@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.forkserver
 import os
 import threading
 from dataclasses import dataclass, field
@@ -166,6 +167,13 @@ def _end_with_worker() -> None:
     """End this process, whatever it is at, when the worker that asked for it is gone."""
     multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)
+
+
+def get_ready() -> None:
+    """Start the process that the others are forked from, without waiting for its imports."""
+    _context()
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        multiprocessing.forkserver.ensure_running()
 
 
 @cache

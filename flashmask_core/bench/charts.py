@@ -69,6 +69,17 @@ def role_of(provider: str) -> str:
     return "ceiling" if provider in CEILINGS else "other"
 
 
+def reasons(rows) -> list[str]:
+    """What did not go as it should, a line for each different one."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        wrong = (row.check or "").startswith("failed")
+        said = "; ".join(filter(None, (row.reason, row.check if wrong else None, row.warning)))
+        if said:
+            found.setdefault(f"{row.status}: {said}" if row.status != "ok" else said, []).append(engine_label(row))
+    return [f"{', '.join(dict.fromkeys(names))}: {said}" for said, names in found.items()]
+
+
 def cases_of(rows) -> dict[tuple, list[BenchRow]]:
     """Rows by case, in the order they came."""
     found: dict[tuple, list[BenchRow]] = {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from .charts import reasons
 from .history import History, Run, import_run
 from .html_report import html_report
 from .recorded import recorded_results
 from .report import MAX_FILE_BYTES, compare, from_json, to_csv, to_json
 from .result import BenchRow, dumps
-from .table import header, legend, pair_header, pair_line, row_line, where_line
+from .table import header, legend, matrix_lines, pair_header, pair_line, row_line, where_line
 
 FORMATS = ("csv", "json", "jsonl", "html")
 _RUN = "the id of a run or how it begins, last, recorded (the results that are shipped), or a .json or .jsonl file of rows"
@@ -31,6 +32,8 @@ def add_history_command(commands) -> None:
             command.add_argument("which", metavar="RUN", help=_RUN)
         if name == "compare":
             command.add_argument("other", metavar="RUN", help="the one beside it")
+        if name == "show":
+            command.add_argument("--matrix", action="store_true", help="a line a mask, a column an engine: ms alone")
         if name in ("list", "show", "compare"):
             command.add_argument("--json", action="store_true", help="print lines of strict JSON instead")
         if name == "export":
@@ -61,7 +64,14 @@ def _show(arguments) -> int:
         for row in rows:
             print(dumps(row.to_json()))
         return 0
-    print(f"{title}\n{where_line(rows[0].where, rows[0].date_utc)}\n\n{header()}")
+    print(f"{title}\n{where_line(rows[0].where, rows[0].date_utc)}")
+    if arguments.matrix:
+        for direction in dict.fromkeys(row.direction for row in rows):
+            print("", *matrix_lines(rows, direction), sep="\n")
+        for line in reasons(rows):
+            print(f"  {line}")
+        return 0
+    print(f"\n{header()}")
     for row in rows:
         print(row_line(row))
     print(f"\n{legend(rows)}")

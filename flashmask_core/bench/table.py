@@ -71,6 +71,27 @@ def pair_line(pair: Pair) -> str:
     return _line([*names, *times, ratio, said], _PAIR_COLUMNS)
 
 
+def matrix_lines(rows, direction: str) -> list[str]:
+    """A line a case, a column an engine: the median ms of a direction; what has none shows its status."""
+    cases: dict[tuple, dict[str, BenchRow]] = {}
+    for row in rows:
+        if row.direction == direction:
+            cases.setdefault(row.key[:-2], {})[row.provider] = row
+    engines = list(dict.fromkeys(name for case in cases.values() for name in case))
+    columns = (("mask", -22), ("N", 9), ("D", 4), *((name, max(9, len(name))) for name in engines))
+    lines = [_line([f"{direction}, ms", "N", "D", *engines], columns)] if cases else []
+    for case in cases.values():
+        row = next(iter(case.values()))
+        cells = [_short(row.mask_name or row.mask, 22), f"{row.seqlen_q:,}", str(row.head_dim)]
+        for name in engines:
+            one = case.get(name)
+            wrong = one is not None and (one.check or "").startswith("failed")
+            cells.append("" if one is None else one.status if one.median_ms is None
+                         else f"{one.median_ms:.3f}{'!' * wrong}")  # fmt: skip
+        lines.append(_line(cells, columns))
+    return lines
+
+
 def where_line(where: DeviceInfo | None, date_utc: str | None = None) -> str:
     """Device, versions, commit and date on one line."""
     if where is None:

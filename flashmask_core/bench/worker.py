@@ -46,9 +46,14 @@ def main() -> int:
 
 
 def _bench(job: BenchJob, say: Callable) -> None:
+    from .apart import get_ready
     from .providers import bench_device
     from .run_case import CaseRun, CudaFault
 
+    if job.parallel > 1:
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # read by the processes that are forked; see _TriedAhead
+    if job.cases:
+        get_ready()
     device = bench_device()
     problem = device.problem()
     if problem:
@@ -87,7 +92,8 @@ def _name(case: BenchCase) -> str:
 class _TriedAhead:
     """Every engine of every case tried in a process of its own, several at once, before anything is timed.
 
-    A loaded machine compiles more slowly, so the time that took is not told.
+    A loaded machine compiles more slowly, so the time that took is not told. Each process compiles in itself alone, as
+    a pool of compilers for each of them would be more than the machine has.
     """
 
     def __init__(self, job: BenchJob, say: Callable):

@@ -34,11 +34,11 @@ class NotRepresentableError(ValueError):
 
     `.columns` lists every such column (of any batch entry or head), `.max_runs` the most runs of one column. `.runs` is
     the mask as MaskedRuns, for `flashmask_core.fit`, if it has one batch entry and head and not too many runs to keep;
-    else None.
+    else None. `.planes` has the (batch entry, mask head) of those of several that do not fit, where that is known.
     """
 
-    def __init__(self, columns: list[int], max_runs: int, runs=None):
-        self.columns, self.max_runs, self.runs = columns, max_runs, runs
+    def __init__(self, columns: list[int], max_runs: int, runs=None, planes: tuple[tuple[int, int], ...] = ()):
+        self.columns, self.max_runs, self.runs, self.planes = columns, max_runs, runs, planes
         shown = ", ".join(map(str, columns[:8])) + (", …" if len(columns) > 8 else "")
         super().__init__(
             f"{len(columns)} column{'s' if len(columns) != 1 else ''} ({shown}) need up to {max_runs} masked runs, "
@@ -47,7 +47,7 @@ class NotRepresentableError(ValueError):
         )
 
     def __reduce__(self):  # an error crosses process borders
-        return type(self), (self.columns, self.max_runs)
+        return type(self), (self.columns, self.max_runs, None, self.planes)
 
     @classmethod
     def of(cls, *runs, planes: int = 1) -> "NotRepresentableError":

@@ -19,6 +19,7 @@ THEMES = {  # ground, text, dim text, line, and the three kinds
     "light": ("#FFFFFF", "#1A1D24", "#5B6472", "#E1E4E9", "#EDEDED", "#DDAA33", "#004488"),
     "dark": ("#0E1117", "#E6E8EC", "#9AA3AF", "#2A2F3A", "#262B33", "#B8651B", "#9CD3F5"),
 }
+MASK_CHUNK = b"flashmask\0\0"  # of a PNG's zTXt chunk: its keyword and method; the mask's JSON, compressed, follows
 MAX_PNG_BLOCKS, MAX_SVG_BLOCKS = 1024, 256  # on a side
 _PICTURE = 640  # pixels of the longer side of an SVG's picture; a PNG has at least as many if blocks allow
 
@@ -52,8 +53,9 @@ def fitting_block(seqlen: int, block: int, most: int) -> int:
     return block
 
 
-def png(runs: MaskedRuns, block_m: int, block_n: int, theme: str = "light", about: str = "") -> bytes:
-    """The mask as a PNG of a few colours, rows are queries; `about` goes into the file as its description.
+def png(runs: MaskedRuns, block_m: int, block_n: int, theme: str = "light", about: str = "", record: str = "") -> bytes:
+    """The mask as a PNG of a few colours, rows are queries; `about` goes into the file as its description, and `record`,
+    the mask as our own JSON, as what `load_mask` reads back.
 
     Blocks grow by doubling until at most 1,024 are on a side.
     """
@@ -68,17 +70,19 @@ def png(runs: MaskedRuns, block_m: int, block_n: int, theme: str = "light", abou
             pixels = np.where((x % scale == 0) | (y % scale == 0), 4, pixels)
     ground, _, _, line, *kind_colours = THEMES[theme]
     dark = "#" + "".join(f"{int(kind_colours[SOME][i : i + 2], 16) * 2 // 3:02X}" for i in (1, 3, 5))
-    return png_of(pixels.astype(np.uint8), [*kind_colours, dark, line], about)
+    return png_of(pixels.astype(np.uint8), [*kind_colours, dark, line], about, record)
 
 
-def png_of(pixels: np.ndarray, colours: list[str], about: str = "") -> bytes:
-    """A palette PNG: pixels uint8 [height, width] are places in `colours`, each "#RRGGBB"."""
+def png_of(pixels: np.ndarray, colours: list[str], about: str = "", record: str = "") -> bytes:
+    """A palette PNG: pixels uint8 [height, width] are places in `colours`, each "#RRGGBB"; see `png` for the rest."""
     height, width = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1)
     palette = bytes(int(colour[i : i + 2], 16) for colour in colours for i in (1, 3, 5))
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
     if about:
         chunks.append((b"tEXt", b"Description\0" + about.encode("latin-1", "replace")[:4096]))
+    if record:
+        chunks.append((b"zTXt", MASK_CHUNK + zlib.compress(record.encode(), 6)))
     chunks += [(b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks

@@ -70,7 +70,7 @@ def _files(built: Built) -> None:
         ("Numbers, .npy", lambda: fm.export_mask(built.whole, "npy"), f"{stem}.npy", "For Paddle and numpy.load."),
         ("Numbers, .csv", lambda: _csv(built.mask), f"{stem}.csv", "One row a key, of the batch entry and head drawn."),
         ("Mask, .json", lambda: fm.export_mask(built.whole, "json"), "mask.json", "load_mask reads it back."),
-        ("Picture, .png", drawn("png"), "mask.png", f"By tiles of {screen.tile}."),
+        ("Picture, .png", drawn("png"), "mask.png", f"By tiles of {screen.tile}; Upload reads the mask back."),
         ("Picture, .svg", drawn("svg"), "mask.svg", f"By tiles of {screen.tile}, with title and axes."),
         ("This page, .html", page, "mask.html",
          "The pictures above in one file, to pan and zoom without a server; for a talk or a colleague."),

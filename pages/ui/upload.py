@@ -29,6 +29,7 @@ _KINDS = {
 _CAUSAL = ("startend_row_indices", "cu_seqlens", "lengths", "position_ids", "attention_mask")
 _ACCEPTED = """\
 - **dense** `[Sq, Sk]`, `[B, Sq, Sk]` or `[B, Hm, Sq, Sk]`: 0 and 1, bool, additive (0 and −1e4 or less), a two-tone PNG
+- **.png** of ours: the mask it carries
 - **startend_row_indices** `[B, Hm, Sk, C]`, with its causal flag
 - **cu_seqlens**, **document lengths** (also a column of a .csv), **position_ids**, **attention_mask**
 - **.json** of ours: a mask, or a whole screen
@@ -41,6 +42,7 @@ _FIELDS = {
     "say which array with array=": "say which under “Array”",
     "needs column=": "needs “Column”",
 }
+_MOST_PLANES = 4096  # to choose from
 _RECOGNISED_UP_TO = 1 << 17  # keys, in a preview
 
 
@@ -53,6 +55,13 @@ class Preview:
     findings: tuple[Finding, ...]
     text: str
     upside_down: bool
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A file of several planes of which these, as (batch entry, mask head), do not fit FlashMask."""
+
+    planes: tuple[tuple[int, int], ...]
 
 
 def button() -> None:
@@ -78,6 +87,12 @@ def ask() -> None:
         return
     kind, options = _questions(file.name)
     found = _preview(file.file_id, kind, tuple(options.items()), theme.is_dark(), _data=file.getvalue())
+    if isinstance(found, Broken):
+        plane = _ask_plane(found)
+        if plane is None:
+            return
+        options["plane"] = plane
+        found = _preview(file.file_id, kind, tuple(options.items()), theme.is_dark(), _data=file.getvalue())
     if isinstance(found, Preview):
         _shown(found, file, kind, options)
     elif kind in ("auto", "dense") and "polarity" not in options and found.startswith("polarity:"):
@@ -117,15 +132,14 @@ def _questions(name: str) -> tuple[str, dict]:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading …")
-def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: bytes) -> Preview | str:
+def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: bytes) -> Preview | Broken | str:
     """What `load_mask` makes of the file, or what is wrong in one message."""
     try:
         mask = shelf.read_mask(_data, kind=kind, **dict(options))
     except fm.NotRepresentableError as error:
-        return (
-            f"{len(error.columns):,} columns of its batch entries and heads do not fit FlashMask. A file with one of "
-            "them alone is shown with its ways on."
-        )
+        if error.planes:
+            return Broken(error.planes)
+        return f"{len(error.columns):,} of its columns do not fit FlashMask, with more masked runs than can be kept."
     except (ValueError, TypeError, MemoryError) as error:
         return _in_words(error)
     one = one_plane(mask, 0, 0) if isinstance(mask, fm.ColumnMask) else mask
@@ -146,6 +160,19 @@ def _preview(file_id: str, kind: str, options: tuple, dark: bool, *, _data: byte
     return Preview(
         facts, picture, tuple(findings), known.text if known and len(known.text) <= check.SHORT else "", upside_down
     )
+
+
+def _ask_plane(found: Broken) -> tuple[int, int] | None:
+    """Which one of the planes that do not fit is to be shown, with its ways on."""
+    count = len(found.planes)
+    st.markdown(
+        f"{count:,} of its planes, a batch entry and a mask head each, do{'es' * (count == 1)} not fit FlashMask. Choose "
+        "one: it is shown alone, with the nearest masks that fit and the exact answer in several passes."
+    )
+    return st.selectbox(
+        "Batch entry and mask head", found.planes[:_MOST_PLANES], index=None, placeholder="choose one", width=260,
+        format_func=lambda plane: f"batch {plane[0]}, head {plane[1]}", key="upload_plane",
+    )  # fmt: skip
 
 
 def _in_words(error: Exception) -> str:
@@ -200,6 +227,8 @@ def _ask_either(file, kind: str, readings: dict, answers: dict, about: str = "")
     for column, (word, options) in zip(st.columns([1, 1, 0.7], gap="medium"), readings.items()):
         found = _preview(file.file_id, kind, tuple(options.items()), theme.is_dark(), _data=file.getvalue())
         with column:
+            if isinstance(found, Broken):
+                found = f"{len(found.planes):,} of its planes do not fit FlashMask; say above what it is to choose one."
             if isinstance(found, str):
                 st.html(cards.error_html(found))
                 continue

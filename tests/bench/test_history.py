@@ -106,6 +106,7 @@ def test_runs_on_the_command_line(history, tmp_path, monkeypatch, capsys):
     assert [line.split()[0] for line in said("list").splitlines()[1:]] == ["aa1", "aa0"]
     assert [json.loads(line)["title"] for line in said("list", "--json").splitlines()] == ["again", "mine"]
     assert json.loads(said("show", "last", "--json"))["median_ms"] == 2.0 and "again" in said("show", "aa1")
+    assert said("show", "last", "--matrix").splitlines()[-1].split()[-1] == "2.000", "a line a mask, a column an engine"
     table = said("compare", "aa0", "last")
     assert "2.000  beyond the quartiles" in table and "1 times in both: 2 is slower in 1 and faster in 0" in table
     assert json.loads(said("compare", "last", "aa0", "--json"))["ratio"] == 0.5

@@ -70,6 +70,11 @@ def test_csv_matrices_and_columns():
     table = b'id,text,"tokens"\n1,"a, b",4\n2,c,4\n'
     assert pairs(fm.load_mask(table, kind="lengths", column="tokens")) == [20]
     assert pairs(fm.load_mask(table, kind="lengths", column=2)) == [20]
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):  # what a spreadsheet calls Unicode text; tabs, with its mark
+        mark = "" if encoding == "utf-16" else "\ufeff"
+        unicode = f"{mark}id\ttext\ttokens\r\n1\ta, ü\t4\r\n2\tc\t4\r\n".encode(encoding)
+        assert pairs(fm.load_mask(unicode, kind="lengths", column="tokens")) == [20]
+        assert pairs(fm.load_mask(f"{mark}1\t0\r\n1\t1\r\n".encode(encoding))) == [3]
     with pytest.raises(ValueError, match="the first line is 'id, text, tokens'"):
         fm.load_mask(table, kind="lengths", column="length")
     with pytest.raises(ValueError, match="column: wanted a column of numbers"):

@@ -39,6 +39,13 @@ def test_a_png_has_the_colours_of_its_blocks_and_its_text():
     np.testing.assert_array_equal(~bright, fm.mask(text, 700).to_dense()[0, 0].numpy())
     again = fm.load_mask(data, polarity="masked")
     assert again.equals(fm.mask(text, 700))
+    tiles = fm.export_mask("causal & document(300, 400)", "png", 700)  # its tones say "some" of a tile
+    assert fm.load_mask(tiles).equals(fm.mask("causal & document(300, 400)", 700)), "and it carries the mask"
+    with pytest.raises(ValueError, match="two tones"):
+        fm.load_mask(tiles, polarity="masked")
+    damaged = tiles.replace(b"flashmask\0\0", b"flashmask\0x")
+    with pytest.raises(ValueError, match="cut short or damaged"):
+        fm.load_mask(damaged)
     assert fm.export_mask(text, "png", 700, theme="dark") != fm.export_mask(text, "png", 700)
     assert read_png(png_of(np.array([[0, 1]], np.uint8), ["#000000", "#FFFFFF"]), "it").tolist() == [[False, True]]
 

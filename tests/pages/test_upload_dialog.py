@@ -134,9 +134,22 @@ def test_what_a_file_says_is_shown_as_it_stands(dialog):
     assert "![x](http://example.org/x.png)&lt;script&gt;" in html_of(app) and not app.error
 
 
-def test_heads_that_do_not_fit_are_told_apart_from_one_that_does_not(dialog):
-    app = dialog(npy(np.stack([CHECKERBOARD, CHECKERBOARD])[None].astype(int)))
-    assert "40 columns of its batch entries and heads do not fit" in html_of(app)
+def test_heads_that_do_not_fit_are_told_apart_and_one_of_them_is_shown(dialog, open_app):
+    fits = np.tril(np.ones((40, 40), bool))
+    app = dialog(npy(np.stack([fits, CHECKERBOARD, CHECKERBOARD.T])[None].astype(int)))
+    assert "2 of its planes, a batch entry and a mask head each, do not fit" in words(app)
+    assert app.selectbox(key="upload_plane").options == ["batch 0, head 1", "batch 0, head 2"]
+    assert not [b for b in app.button if b.key == "upload_show"]
+    app.selectbox(key="upload_plane").set_value((0, 1)).run()
+    assert not app.exception and "40 columns do not fit FlashMask" in words(app)
+    screen = shown(app)
+    np.testing.assert_array_equal(mask_of(screen).to_dense(), CHECKERBOARD)
+    assert open_app(file=screen.file).button(key="way_wider"), "with its ways on"
+
+
+def test_our_own_picture_gives_its_mask_back(dialog):
+    mask = fm.mask("causal & document(300, 400)", 700)
+    assert mask_of(shown(dialog(fm.export_mask(mask, "png"), "mask.png"))).equals(mask)
 
 
 def test_passes_in_a_screens_file_are_checked():

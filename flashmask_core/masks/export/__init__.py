@@ -49,7 +49,8 @@ def export_mask(
             "npy": int32 [B, Hm, Sk, C] startend_row_indices as bytes; the header carries causal and Sq as a comment,
                 which `numpy.load` skips and `load_mask` reads.
             "json": our own file; `load_mask` gives the same mask, and exporting that gives the same text.
-            "png", "svg": a picture of blocks that are visible wholly, in part or not at all (B = Hm = 1).
+            "png", "svg": a picture of blocks that are visible wholly, in part or not at all (B = Hm = 1); the .png
+                carries the mask, and `load_mask` reads it back.
         seqlen_q, seqlen_k: lengths for a text (seqlen_k=None: as many keys as queries); not for a ColumnMask.
         heads: query heads H, for "flex_attention" and "fa4" with Hm > 1 mask heads; None means Hm.
         npy: the name of the file of `export_mask(mask, "npy")` for a snippet to load. None: the vectors are written
@@ -105,7 +106,14 @@ def _picture(mask: ColumnMask, text: str, target: str, tile, theme: str) -> str 
         raise ValueError(f"theme: wanted one of {', '.join(THEMES)}, got {theme!r}")
     if len(tile) != 2 or not all(isinstance(n, int) and n >= 1 for n in tile):
         raise ValueError(f"tile: wanted two whole numbers of 1 or more, got {tile!r}")
-    return (png if target == "png" else svg)(runs_of(mask, "mask_or_text"), *tile, theme, text)
+    runs = runs_of(mask, "mask_or_text")
+    if target == "svg":
+        return svg(runs, *tile, theme, text)
+    try:
+        record = record_text(mask)
+    except ValueError:  # too long a text to be read back
+        record = ""
+    return png(runs, *tile, theme, text, record)
 
 
 def _npy(mask: ColumnMask) -> bytes:

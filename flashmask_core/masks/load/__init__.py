@@ -41,6 +41,7 @@ def load_mask(
     array: str | None = None,
     column: str | int | None = None,
     rows: str | None = None,
+    plane: tuple[int, int] | None = None,
 ) -> ColumnMask:
     """The mask that a file, array or object describes.
 
@@ -50,7 +51,8 @@ def load_mask(
             FlexAttention BlockMask.
         kind: one of
             "dense": [Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk]; rows are queries. 0 and 1 of any dtype, 1 is visible;
-                additive, 0 visible and -1e4 or less hidden; or bool or a PNG of two tones, which need `polarity`.
+                additive, 0 visible and -1e4 or less hidden; or bool or a PNG of two tones, which need `polarity`
+                (of our own pictures too, which otherwise give the mask that they carry).
             "startend_row_indices": int [B, Hm, Sk, C] of masked rows; needs `causal`.
             "cu_seqlens", "lengths": 1-D; documents one behind the other.
             "position_ids": 1-D or [B, S]; a step other than +1 starts a document.
@@ -63,6 +65,7 @@ def load_mask(
         polarity: "visible" if True, 1 or the brighter tone means that the query may attend, "masked" if hidden.
         seqlen_q: Sq of startend_row_indices where Sq != Sk.
         rows: what a row of a dense matrix is, "queries" (None) or "keys", which turns it over.
+        plane: the (batch entry, mask head) of a dense array that alone is taken, None for all of them.
         array: which array of an .npz or a .safetensors that has several. column: which column of a .csv (name, or
             number from 0).
 
@@ -82,7 +85,7 @@ def load_mask(
     if rows not in (None, "queries", "keys"):
         raise ValueError(f'rows: wanted "queries" or "keys", got {rows!r}')
     if _is_block_mask(source):
-        _check_options("block_mask", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
+        _check_options("block_mask", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows, plane=plane)
         from .block_mask import mask_of_block_mask
 
         return mask_of_block_mask(source)
@@ -94,9 +97,10 @@ def load_mask(
             if value is not None:
                 given = type(source).__name__
                 raise ValueError(f"{name}: chooses in a file, and the source is a {given}; leave it out")
-    values, pixels, note, device = _values_of(source, array, column)
+    tones = kind == "dense" or polarity is not None
+    values, pixels, note, device = _values_of(source, array, column, tones)
     if isinstance(values, dict):
-        _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
+        _check_options("json", kind, causal=causal, polarity=polarity, seqlen_q=seqlen_q, rows=rows, plane=plane)
         return mask_of_record(values)
     if kind == "json":
         raise ValueError("json: wanted the JSON object that export_mask(mask, 'json') writes, got an array")
@@ -109,13 +113,13 @@ def load_mask(
         kind = _told_kind(values, pixels, polarity)
     if kind == "dense":
         _check_options(kind, causal=causal, seqlen_q=seqlen_q)
-        return _with_advice(dense_mask, values, polarity, pixels, rows).to(device)
+        return _with_advice(dense_mask, values, polarity, pixels, rows, plane).to(device)
     if pixels:
         raise ValueError(f"kind: a picture is a dense mask, not {kind}")
     if kind == "startend_row_indices":
-        _check_options(kind, polarity=polarity, rows=rows)
+        _check_options(kind, polarity=polarity, rows=rows, plane=plane)
         return _with_advice(_startend_mask, values, causal, seqlen_q).to(device)
-    _check_options(kind, polarity=polarity, seqlen_q=seqlen_q, rows=rows)
+    _check_options(kind, polarity=polarity, seqlen_q=seqlen_q, rows=rows, plane=plane)
     if not isinstance(causal, (bool, np.bool_, type(None))):
         raise TypeError(f"causal: wanted True, False or None (True), got {causal!r}")
     return _with_advice(packed_mask, values, kind, True if causal is None else bool(causal)).to(device)
@@ -125,7 +129,7 @@ def _is_block_mask(source) -> bool:
     return type(source).__name__ == "BlockMask" and hasattr(source, "mask_mod") and hasattr(source, "kv_indices")
 
 
-def _values_of(source, array, column):
+def _values_of(source, array, column, tones):
     """(numpy array or JSON object, is a picture, note of our own .npy, device for the mask)."""
     if isinstance(source, torch.Tensor):
         check_elements(source.shape, "the tensor")
@@ -148,7 +152,7 @@ def _values_of(source, array, column):
             raise TypeError(
                 f"source: wanted a path, bytes, an array, a tensor or a list, got {type(source).__name__}; {ACCEPTED}"
             )
-        found = read_file(source, array=array, column=column)
+        found = read_file(source, array=array, column=column, tones=tones)
         if found.array is None and not isinstance(found.record, dict):
             raise ValueError(f"source: wanted a JSON object, got {type(found.record).__name__}")
         values, pixels, note = (found.record if found.array is None else found.array), found.pixels, found.note

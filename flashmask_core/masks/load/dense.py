@@ -22,11 +22,15 @@ class _Meaning:
     visible: float
 
 
-def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False, rows: str | None = None) -> ColumnMask:
+def dense_mask(
+    values: np.ndarray, polarity: str | None, pixels: bool = False, rows: str | None = None,
+    plane: tuple[int, int] | None = None,
+) -> ColumnMask:  # fmt: skip
     """[Sq, Sk], [B, Sq, Sk] or [B, Hm, Sq, Sk] of bool, 0 and 1, or 0 and -1e4 or less.
 
     polarity: what True or 1 (pixels: the brighter tone) means, "visible" or "masked"; bool and pixels need it.
-    rows: what a row of the matrix is, "queries" (None) or "keys", with which it is turned over.
+    rows: what a row of the matrix is, "queries" (None) or "keys", with which it is turned over. plane: the (batch entry,
+    mask head) that alone is taken, None for all.
 
     Raises ValueError for anything else, NotRepresentableError with every column that has more than two masked runs.
     """
@@ -37,19 +41,28 @@ def dense_mask(values: np.ndarray, polarity: str | None, pixels: bool = False, r
     planes = values.reshape((1, 1, *values.shape)[-4:]) if values.ndim != 3 else values[:, None]
     if rows == "keys":
         planes = planes.swapaxes(-1, -2)
+    if plane is not None:
+        if not all(type(n) is int and 0 <= n < there for n, there in zip(plane, planes.shape)) or len(plane) != 2:
+            raise ValueError(
+                f"plane: wanted a batch entry and a mask head below {planes.shape[0]} and {planes.shape[1]}, got {plane!r}"
+            )
+        planes = planes[plane[0] : plane[0] + 1, plane[1] : plane[1] + 1]
     meaning = _meaning(planes, polarity, pixels)
-    columns, most, batch = set(), 0, []
-    for heads in planes:
-        batch.append([])
-        for plane in heads:
-            runs, broken, plane_most = _runs(plane, meaning)
+    columns, most, broken_planes, masks = set(), 0, [], {}
+    for place in np.ndindex(planes.shape[:2]):
+        runs, broken, plane_most = _runs(planes[place], meaning)
+        most = max(most, plane_most)
+        if broken:
             columns |= broken
-            most = max(most, plane_most)
-            if not columns:
-                batch[-1].append(ColumnMask.from_runs(runs))
+            broken_planes.append(place)
+        elif not columns:
+            masks[place] = ColumnMask.from_runs(runs)
     if columns:
-        raise NotRepresentableError(sorted(columns), most, runs if planes.shape[:2] == (1, 1) else None)
-    return ColumnMask.stack([ColumnMask.stack(heads, dim="head") for heads in batch], dim="batch")
+        one = planes.shape[:2] == (1, 1)
+        raise NotRepresentableError(sorted(columns), most, runs if one else None, () if one else tuple(broken_planes))
+    batch, heads = planes.shape[:2]
+    rows_of = [ColumnMask.stack([masks[b, h] for h in range(heads)], dim="head") for b in range(batch)]
+    return ColumnMask.stack(rows_of, dim="batch")
 
 
 def _runs(plane: np.ndarray, meaning: _Meaning) -> tuple[MaskedRuns | None, set[int], int]:

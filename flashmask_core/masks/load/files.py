@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from ..mask_json import MAX_TEXT_BYTES
-from .png import read_png
+from .png import carried_mask, read_png
 from .safetensors_file import is_safetensors, read_safetensors
 
 MAX_ELEMENTS = 1 << 28  # of an array: a dense mask of 16,384 x 16,384
 MAX_BYTES = 8 * MAX_ELEMENTS + (1 << 16)  # of a file, and of what an .npz unpacks to
-FORMATS = ".npy, .npz, .safetensors, .csv, .png (grey, palette or RGB, not interlaced) or export_mask's .json"
+FORMATS = ".npy, .npz, .safetensors, .csv, .png (ours, or grey, palette or RGB, not interlaced) or export_mask's .json"
 
 _UNREADABLE_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, RuntimeError,
                    zlib.error, lzma.LZMAError)  # fmt: skip
@@ -49,17 +49,19 @@ class FileContent:
     note: tuple[bool, int] | None = None
 
 
-def read_file(source, *, array: str | None = None, column: str | int | None = None) -> FileContent:
+def read_file(
+    source, *, array: str | None = None, column: str | int | None = None, tones: bool = False
+) -> FileContent:
     """Read a path (str or os.PathLike), bytes, or an open binary file (from its start).
 
     array: which array of an .npz or a .safetensors that has several. column: which column of a .csv, by the name in
-    its first line or by number from 0.
+    its first line or by number from 0. tones: read the tones of a picture though it carries its mask.
 
     Raises ValueError for a format that is none of ours, a file that is cut short, and one above the limits; OSError
     as `open` does.
     """
     data, name = _bytes_of(source)
-    found = _read_known(data, name, array)
+    found = _read_known(data, name, array, tones)
     if found is None:
         return FileContent(array=_read_csv(data, name, column))
     if column is not None:
@@ -67,7 +69,7 @@ def read_file(source, *, array: str | None = None, column: str | int | None = No
     return found
 
 
-def _read_known(data: memoryview, name: str, array: str | None) -> FileContent | None:
+def _read_known(data: memoryview, name: str, array: str | None, tones: bool) -> FileContent | None:
     """The content of any format that shows by its first bytes; None leaves a .csv."""
     start = bytes(data[:16])
     if start.startswith(b"\x93NUMPY"):
@@ -75,6 +77,9 @@ def _read_known(data: memoryview, name: str, array: str | None) -> FileContent |
     if start.startswith(b"PK\x03\x04"):
         return _read_npz(data, name, array)
     if start.startswith(b"\x89PNG"):
+        carried = None if tones else carried_mask(data, name, MAX_TEXT_BYTES)
+        if carried is not None:
+            return FileContent(record=_read_json(memoryview(carried), name))
         return FileContent(array=read_png(data, name), pixels=True)
     if is_safetensors(data) or name.endswith(".safetensors"):
         return FileContent(array=read_safetensors(data, name, array, check_elements))
@@ -201,15 +206,16 @@ def _read_json(data: memoryview, name: str):
 def _read_csv(data: memoryview, name: str, column: str | int | None) -> np.ndarray:
     """A matrix of numbers or of true and false, or one column; a single row or column comes out 1-D."""
     _check_text(data, name)
+    start = bytes(data[:2])
     try:
-        text = bytes(data).decode("utf-8-sig")
+        text = bytes(data).decode("utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{name}: none of the accepted formats, which are {FORMATS}") from None
-    if column is not None:
-        return _csv_column(text, name, column)
-    text = text.strip().lower()
-    first = text.partition("\n")[0]
+    first = text.strip().partition("\n")[0]
     delimiter = next((mark for mark in ",;\t" if mark in first), None)
+    if column is not None:
+        return _csv_column(text, name, column, delimiter or ",")
+    text = text.strip().lower()
     check_elements((text.count("\n") + 1, first.count(delimiter or " ") + 1), name)
     truths = "true" in text or "false" in text
     lines = text.replace("true", "1").replace("false", "0").splitlines()
@@ -227,12 +233,12 @@ def _read_csv(data: memoryview, name: str, column: str | int | None) -> np.ndarr
     return values.reshape(-1) if 1 in values.shape else values
 
 
-def _csv_column(text: str, name: str, column: str | int) -> np.ndarray:
+def _csv_column(text: str, name: str, column: str | int, delimiter: str) -> np.ndarray:
     heading = []
     if not isinstance(column, (str, int)) or isinstance(column, bool) or isinstance(column, int) and column < 0:
         raise ValueError(f"column: wanted a name, or a number from 0, got {column!r}")
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
         heading = [cell.strip() for cell in rows[0]] if rows else []
         place = column if isinstance(column, int) else heading.index(column)
         body = rows if isinstance(column, int) and _is_number(rows[0][place]) else rows[1:]

@@ -10,6 +10,8 @@ import zlib
 
 import numpy as np
 
+from ..picture import MASK_CHUNK
+
 MAX_PIXELS = 1 << 24  # 4,096 x 4,096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type: grey, RGB, palette, grey + alpha, RGB + alpha
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
@@ -47,6 +49,26 @@ def read_png(data, name: str) -> np.ndarray:
         samples = np.packbits(bits, axis=-1)[..., 0] >> (8 - depth)
     pixels = samples[:, : width * channels].reshape(height, width, channels)
     return _brighter(_tones(pixels, colour, depth, chunks, name), name)
+
+
+def carried_mask(data, name: str, most: int) -> bytes | None:
+    """The JSON of the mask that one of our own pictures carries (`picture.MASK_CHUNK`), at most so many bytes; else None.
+
+    A picture of tiles cannot be read back from its tones: one of a tile's tones is "some".
+    """
+    if bytes(data[:8]) != b"\x89PNG\r\n\x1a\n":
+        return None
+    body = next((body for kind, body in _chunks(bytes(data), name) if kind == b"zTXt" and body.startswith(MASK_CHUNK)), None)
+    if body is None:
+        return None
+    try:
+        unpacker = zlib.decompressobj()
+        text = unpacker.decompress(body[len(MASK_CHUNK) :], most)
+    except zlib.error as error:
+        raise ValueError(f"{name}: the mask in this PNG does not unpack ({error})") from None
+    if not unpacker.eof:
+        raise ValueError(f"{name}: the mask in this PNG is cut short, or more than {most:,} bytes")
+    return text
 
 
 def _chunks(data: bytes, name: str) -> list[tuple[bytes, bytes]]:

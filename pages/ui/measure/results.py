@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from flashmask_core.bench.charts import (
-    cases_of, engine_label, error_chart, memory_chart, peak_chart, swept, time_chart,
+    cases_of, engine_label, error_chart, memory_chart, peak_chart, reasons, swept, time_chart,
 )  # fmt: skip
 from flashmask_core.bench.peaks import unknown_peak
 from flashmask_core.bench.providers import PROVIDERS
@@ -80,17 +80,6 @@ def ordered(rows) -> list[BenchRow]:
     the others were timed stands among them."""
     rank = {name: at for at, name in enumerate(PROVIDERS)}
     return [row for case in cases_of(rows).values() for row in sorted(case, key=lambda r: rank.get(r.provider, len(rank)))]
-
-
-def reasons(rows) -> list[str]:
-    """What did not go as it should, a line for each different one."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        wrong = (row.check or "").startswith("failed")
-        said = "; ".join(filter(None, (row.reason, row.check if wrong else None, row.warning)))
-        if said:
-            found.setdefault(f"{row.status}: {said}" if row.status != "ok" else said, []).append(engine_label(row))
-    return [f"{', '.join(dict.fromkeys(names))}: {said}" for said, names in found.items()]
 
 
 def table_rows(rows) -> list[dict]:
