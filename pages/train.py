@@ -7,7 +7,7 @@ import streamlit as st
 from flashmask_core.masks.compare import runs_of
 from flashmask_core.packing import POLICIES, TOO_LONG, read_file
 from pages.ui import bar, cards, state, theme, thumbnail
-from pages.ui.train import figures, packed
+from pages.ui.train import figures, packed, run
 from pages.ui.train.place import FORMS, MAX_CONTEXT, MAX_RANKS, MAX_SEQUENCES
 
 screen = state.current()
@@ -141,8 +141,7 @@ def files(found: packed.Packed) -> None:
             st.download_button(name, data, name, on_click="ignore", key=f"pack_take_{name}")
     st.caption(
         "position_ids [sequences, context], answers from the end of their prompt on; cu_seqlens of all sequences end to "
-        "end, padding as a document of its own; startend_row_indices [sequences, 1, context, C], causal. "
-        "Tokens a second of SFT, LoRA, DPO and reward models on your GPU: `python -m flashmask_core train`."
+        "end, padding as a document of its own; startend_row_indices [sequences, 1, context, C], causal."
     )
 
 
@@ -157,5 +156,6 @@ else:
     if not place.lengths:
         st.caption("Drawn: 1 to 10 documents a context, at least 128 tokens each, in shuffled order.")
     sequences(found)
-    ranks(found)
     files(found)
+    ranks(found)
+run.section()

@@ -1,7 +1,7 @@
-"""Benchmark jobs on a page: started in the worker process, watched without blocking, cancelled, shown as they come.
+"""Jobs on a page: started in the worker process, watched without blocking, cancelled, shown as they come.
 
-The runner belongs to the whole server and runs one job at a time; a page keeps only the id of its own job, a benchmark's
-in its address, where a reload finds it. A job whose last tab is gone is cancelled after a while. Nothing in this process
+The runner belongs to the whole server and runs one job at a time; a page keeps only the id of its own job, that of a
+benchmark or of training in its address, where a reload finds it. A job whose last tab is gone is cancelled after a while. Nothing in this process
 touches CUDA.
 """
 
@@ -27,6 +27,7 @@ from .measure import results
 from .words import plain
 
 POLL_S = 0.7
+_TRAINING = ("train", "train_check")
 
 
 @st.cache_resource(show_spinner="Asking a worker process for the GPU …")
@@ -42,13 +43,16 @@ def may_have_gpu() -> bool:
 
 
 def start(slot: str, job: BenchJob) -> None:
-    """Queue a job and remember it in this tab: a "bench" job as the run of the screen, another under its slot."""
+    """Queue a job and remember it in this tab: benchmarks and training as a run of the screen, another under its slot."""
     _remember(slot, get_runner().submit(job, _looks()))
 
 
 def _remember(slot: str, job_id: str) -> None:
     if slot == "bench":
         state.change(trial=replace(state.current().trial, run=job_id))
+    elif slot in _TRAINING:
+        pack = state.current().pack
+        state.change(pack=replace(pack, train=replace(pack.train, run=job_id)))
     else:
         st.session_state[f"job_{slot}"] = job_id
 
@@ -61,11 +65,14 @@ def _looks():
 
 def view(slot: str) -> JobView | None:
     """The job of this tab as it is now; None if there is none (any more)."""
-    job_id = state.current().trial.run if slot == "bench" else st.session_state.get(f"job_{slot}")
+    screen = state.current()
+    runs = {"bench": screen.trial.run, **dict.fromkeys(_TRAINING, screen.pack.train.run)}
+    job_id = runs[slot] if slot in runs else st.session_state.get(f"job_{slot}")
     if not job_id:
         return None
     try:
-        return get_runner().view(job_id)
+        job = get_runner().view(job_id)
+        return job if slot not in runs or job.job.kind == slot else None
     except KeyError:  # the server was started anew, or the job is long gone; a run may be in the history
         st.session_state.pop(f"job_{slot}", None)
         return None
@@ -77,19 +84,20 @@ def busy(slot: str) -> bool:
     return job is not None and not job.ended
 
 
-def show(slot: str) -> None:
+def show(slot: str, drawn=results) -> None:
     """Progress with a cancel button while the job waits or runs; how it ended; what else is in the queue.
 
-    The rows of a "bench" job that has ended are shown by the history.
+    drawn: draws rows, by its `table(rows)` and `show(rows, key=...)`. The rows of a "bench" job that has ended are shown
+    by the history.
     """
     job = view(slot)
     if job is None:
         _offer_others(slot)
     elif job.ended:
-        _ended(slot, job)
+        _ended(slot, job, drawn)
     else:
         _look_on(job.id)
-        _watch(slot)
+        _watch(slot, drawn)
 
 
 def _look_on(job_id: str) -> None:
@@ -101,7 +109,7 @@ def _look_on(job_id: str) -> None:
 
 
 @st.fragment(run_every=POLL_S)
-def _watch(slot: str) -> None:
+def _watch(slot: str, drawn) -> None:
     job = view(slot)
     if job is None or job.ended:
         st.rerun()
@@ -111,7 +119,7 @@ def _watch(slot: str) -> None:
     with right:
         st.button("Cancel", on_click=get_runner().cancel, args=(job.id,), width="stretch", key=f"cancel_{slot}")
     if job.rows:
-        results.table(list(job.rows))
+        drawn.table(list(job.rows))
 
 
 def _doing(job: JobView) -> str:
@@ -132,7 +140,7 @@ def _offer_others(slot: str) -> None:
             right.button("Take over", on_click=_remember, args=(slot, job.id), key=f"take_{job.id}", width="stretch")
 
 
-def _ended(slot: str, job: JobView) -> None:
+def _ended(slot: str, job: JobView, drawn) -> None:
     if job.state == "failed":
         st.error(f"The job ended early: {plain(job.reason or '')}")
     elif job.state == "cancelled":
@@ -143,4 +151,4 @@ def _ended(slot: str, job: JobView) -> None:
     if job.rows and (slot != "bench" or job.unkept):
         where = job.rows[0].where or job.where
         st.caption(f"{plain(job.job.title)} · {results.place(where, job.rows[0].date_utc)}")
-        results.show(list(job.rows), key=job.id)
+        drawn.show(list(job.rows), key=job.id)

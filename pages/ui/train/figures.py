@@ -32,6 +32,12 @@ CSS = """
 .fm-deals h4 { font-size: 14px; font-weight: 600; margin: 0 0 2px; padding: 0; }
 .fm-deals p { font-size: 12.5px; color: var(--fm-dim); margin: 0 0 8px; }
 .fm-deals .bar { height: 9px; margin: 1px 0; }
+.fm-panel { margin: 0; font-size: 13px; color: var(--fm-dim); }
+.fm-panel b { color: var(--fm-text); margin-right: 4px; }
+.fm-legend { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 13px; color: var(--fm-dim); }
+.fm-gain small { color: var(--fm-dim); }
+.fm-longest { table-layout: fixed; }
+.fm-longest td { white-space: normal; }
 @media (max-width: 640px) {
   .fm-gain { font-size: 12.5px; }
   .fm-gain :is(th, td) { padding: 4px 3px; }

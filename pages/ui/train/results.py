@@ -1,0 +1,163 @@
+"""Training rows: throughput as the paper draws it, the longest context, loss curves, one table, and files."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from flashmask_core.training.names import ENGINE_LABELS, PAPER_SPEEDUPS, TASK_LABELS
+from flashmask_core.training.result import TrainRow, losses_apart, speedup, to_csv, to_json
+
+from .. import theme
+from . import charts
+
+_FEW = 12  # lines of a table that need no scrolling
+PAPER = (
+    f"The paper reports {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}× over a dense mask in SFT, LoRA, DPO and RM, on A100s "
+    "([arXiv 2410.01359](https://arxiv.org/abs/2410.01359), abstract)"
+)
+
+
+def table_rows(rows: list[TrainRow]) -> list[dict]:
+    """What the table shows, one dict a row: None where nothing was measured, no column that is empty throughout."""
+    shown = [
+        {
+            "Task": TASK_LABELS[row.task],
+            "Context": f"{'longest: ' if row.longest else ''}{'≥ ' if row.at_least else ''}{row.context:,}",
+            "Engine": ENGINE_LABELS[row.engine],
+            "Outcome": row.reason or row.status,
+            "Tokens a second": row.tokens_per_s and round(row.tokens_per_s),
+            "× dense": speedup(row, rows),
+            "Peak, GiB": row.peak_memory_bytes and row.peak_memory_bytes / 2**30,
+            "Tiles skipped, %": None if row.rho is None else 100 * row.rho,
+            "First loss": row.losses[0] if row.losses else None,
+            "Last loss": row.losses[-1] if len(row.losses) > 1 else None,
+            "Apart from dense": None if (apart := losses_apart(row, rows)) is None else f"{apart:.1e}",
+            "Adapters": row.adapters,
+        }
+        for row in rows
+    ]
+    said = [name for name in shown[0] if any(line[name] not in (None, "") for line in shown)] if shown else []
+    return [{name: line[name] for name in said} for line in shown]
+
+
+def table(rows: list[TrainRow]) -> None:
+    """The table alone."""
+    formats = {"Tokens a second": "localized", "× dense": "%.2f", "Peak, GiB": "%.2f", "Tiles skipped, %": "%.1f",
+               "First loss": "%.4f", "Last loss": "%.4f"}  # fmt: skip
+    shown = table_rows(rows)
+    config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items() if name in shown[0]}
+    config |= {name: st.column_config.TextColumn(width=wide) for name, wide in (("Engine", 130), ("Outcome", 170))}
+    st.dataframe(shown, hide_index=True, width="stretch", placeholder="–", column_config=config,
+                 height="content" if len(shown) <= _FEW else 460)  # fmt: skip
+
+
+def show(rows: list[TrainRow], *, key: str) -> None:
+    """Everything that rows say. The engines' names and colours stand once, above the panels."""
+    tasks = [task for task in TASK_LABELS if any(row.task == task for row in rows)]
+    colors, dark = theme.colors(), theme.is_dark()
+    if any(row.tokens_per_s for row in rows):
+        _throughput(rows, tasks, colors, dark, key)
+    longest = longest_html(rows, tasks)
+    if longest:
+        st.markdown("**The longest context of which a step fits**")
+        st.html(longest)
+    found = {task: made for task in tasks if (made := charts.curves(rows, task, colors, dark))}
+    if found:
+        st.markdown("**Loss, step by step, on the same batches**")
+        st.html(legend_html(rows, dark))
+        for task, column in zip(found, st.columns(len(found), gap="small")):
+            figure, context = found[task]
+            with column:
+                st.html(f'<p class="fm-panel"><b>{TASK_LABELS[task]}</b> {charts.size_text(context)} tokens</p>')
+                st.plotly_chart(figure, width="stretch", key=f"loss_{task}_{key}", config={"displayModeBar": False})
+        st.caption(agreement(rows))
+    table(rows)
+    with st.container(horizontal=True, gap="small", key=f"train_files_{key}"):
+        st.download_button("Rows, .csv", to_csv(rows), "training.csv", on_click="ignore", key=f"train_csv_{key}")
+        st.download_button("Rows, .json", to_json(rows), "training.json", on_click="ignore", key=f"train_json_{key}")
+    st.caption(setting_text(rows))
+
+
+def _throughput(rows: list[TrainRow], tasks: list[str], colors: dict, dark: bool, key: str) -> None:
+    device = next(row.where.device for row in rows if row.tokens_per_s)
+    st.markdown(f"**Training throughput on {device}**")
+    view = st.segmented_control("Shown", list(charts.VIEWS), format_func=charts.VIEWS.__getitem__, default="rate",
+                                key=f"train_view_{key}", label_visibility="collapsed", required=True)  # fmt: skip
+    st.html(legend_html(rows, dark, band=view == "speedup"))
+    for task, column in zip(tasks, st.columns(len(tasks), gap="small")):
+        figure = charts.bars(rows, task, view, colors, dark)
+        with column:
+            st.html(f'<p class="fm-panel"><b>{TASK_LABELS[task]}</b> {escape(gains_text(rows, task))}</p>')
+            if figure is None:
+                st.caption("Nothing to show: see the reasons in the table.")
+            else:
+                st.plotly_chart(figure, width="stretch", key=f"bars_{task}_{key}", config={"displayModeBar": False})
+    st.caption(f"{PAPER}; here: a few layers of random weights, so embedding, optimizer and attention weigh otherwise.")
+
+
+def gains_text(rows: list[TrainRow], task: str) -> str:
+    """FlashMask's speed-ups over the dense mask in a task, "1.31 to 2.40× dense"."""
+    gains = [gain for row in charts.steps_of(rows, task) if row.engine == "flashmask" and (gain := speedup(row, rows))]
+    if not gains:
+        return ""
+    low, high = f"{min(gains):.2f}", f"{max(gains):.2f}"
+    return f"{low}× dense" if low == high else f"{low} to {high}× dense"
+
+
+def agreement(rows: list[TrainRow]) -> str:
+    """How far apart the losses of the engines are, in one sentence."""
+    apart = [value for row in rows if (value := losses_apart(row, rows)) is not None]
+    if not apart:
+        return "One engine alone has losses, so there is nothing to hold them against."
+    exact = all(row.deterministic for row in rows)
+    why = "fp32, deterministic" if exact else f"{rows[0].dtype}; fp32 and deterministic brings them closer"
+    return f"Losses of the engines are at most {max(apart):.1e} of their value apart from those of the dense mask ({why})."
+
+
+def legend_html(rows: list[TrainRow], dark: bool, band: bool = False) -> str:
+    """Engines with their colours; band: the paper's speed-ups too."""
+    engines = [engine for engine in ENGINE_LABELS if any(row.engine == engine for row in rows)]
+    parts = [
+        f'<span><i class="fm-key" style="background:{charts.engine_color(engine, dark)}"></i>{ENGINE_LABELS[engine]}</span>'
+        for engine in engines if not (band and engine == "dense")
+    ]  # fmt: skip
+    if band:
+        parts.append('<span><i class="fm-key" style="background:color-mix(in srgb,var(--fm-dim) 16%,transparent)"></i>'
+                     f"the paper, A100: {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}×</span>")  # fmt: skip
+    return f'<div class="fm-legend">{"".join(parts)}</div>'
+
+
+def longest_html(rows: list[TrainRow], tasks: list[str]) -> str:
+    """A table, a task a line and an engine a column; empty where nobody searched."""
+    found = {(row.task, row.engine): row for row in rows if row.longest}
+    if not found:
+        return ""
+    engines = [engine for engine in ENGINE_LABELS if any(at[1] == engine for at in found)]
+    lines = []
+    for task in (task for task in tasks if any(at[0] == task for at in found)):
+        cells = "".join(f"<td>{_longest_cell(found.get((task, engine)))}</td>" for engine in engines)
+        lines.append(f"<tr><td>{TASK_LABELS[task]}</td>{cells}</tr>")
+    head = "".join(f"<th>{ENGINE_LABELS[engine]}</th>" for engine in engines)
+    return f'<table class="fm-gain fm-longest"><thead><tr><th>Task</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _longest_cell(row: TrainRow | None) -> str:
+    if row is None:
+        return "–"
+    if row.status != "ok":
+        return escape(row.reason[:60])
+    memory = f", {row.peak_memory_bytes / 2**30:.0f} GiB" if row.peak_memory_bytes else ""
+    rate = f"<br><small>{charts.rate_text(row.tokens_per_s)} a second{memory}</small>" if row.tokens_per_s else ""
+    return f"{'at least ' if row.at_least else ''}<b>{row.context:,}</b>{rate}"
+
+
+def setting_text(rows: list[TrainRow]) -> str:
+    """Model, data and steps of rows; what differs between them is in the table or the files."""
+    model = rows[0].model
+    said = [f"{model['layers']} layers of width {model['width']:,}, {model['heads']} heads on {model['kv_heads']} key heads, "
+            f"feed-forward {model['hidden']:,}, vocabulary {model['vocabulary']:,}, random weights" if model else "",
+            "activations recomputed a layer at a time" if model.get("recompute") else "", rows[0].dtype,
+            f"{rows[0].steps} steps timed after {rows[0].warmup}", f"data: {rows[0].data}"]  # fmt: skip
+    return "; ".join(filter(None, said)) + "."
