@@ -96,14 +96,14 @@ class BenchRunner:
         command: what to start as the worker; it reads one job as a line of JSON on stdin and writes events as lines of
             JSON on stdout (see `worker`).
         startup_limit_s: how long a worker may stay silent after its start.
-        history: where the rows of "bench" jobs are kept; None: nowhere.
+        history: where the rows of "bench" jobs are kept; None: nowhere. trained: the same for "train" jobs.
         grace_s: how long a job goes on that nobody looks at.
     """
 
     def __init__(self, command: tuple[str, ...] = WORKER_COMMAND, startup_limit_s: float = STARTUP_LIMIT_S,
-                 history: History | None = None, grace_s: float = GRACE_S):  # fmt: skip
+                 history: History | None = None, grace_s: float = GRACE_S, trained=None):  # fmt: skip
         self._command, self._startup_limit_s = command, startup_limit_s
-        self._history, self._grace_s = history, grace_s
+        self._histories, self._grace_s = {"bench": history, "train": trained}, grace_s
         self._lock = threading.Condition()
         self._records: dict[str, _Record] = {}
         self._waiting: deque[_Record] = deque()
@@ -200,26 +200,25 @@ class BenchRunner:
                     return
                 record = self._running = self._waiting.popleft()
                 record.state, record.message, record.began = "running", "starting the worker", time.monotonic()
-            keeps = record.job.kind == "bench"
-            if keeps:
-                self._keep(record, lambda history: history.begin(record.job.title, record.id))
+            self._keep(record, lambda history: history.begin(record.job.title, record.id))
+            cold = record.job.kind == "bench" and record.job.cold
             try:
                 with tempfile.TemporaryDirectory(prefix="flashmask-", ignore_cleanup_errors=True) as caches:
-                    state, reason = self._run(record, caches if keeps and record.job.cold else None)
+                    state, reason = self._run(record, caches if cold else None)
             except Exception as error:  # a fault of ours must not end the queue
                 state, reason = "failed", f"{type(error).__name__}: {error}"
-            if keeps:
-                self._keep(record, lambda history: history.end(record.id, state, reason))
+            self._keep(record, lambda history: history.end(record.id, state, reason))
             with self._lock:
                 self._running = None
                 self._end(record, state, reason)
 
     def _keep(self, record: _Record, write: Callable[[History], object]) -> None:
-        """Write into the history; a file that does not take it stops no measurement."""
-        if self._history is None or record.unkept:
+        """Write into the history of its kind; a file that does not take it stops no measurement."""
+        history = self._histories.get(record.job.kind)
+        if history is None or record.unkept:
             return
         try:
-            write(self._history)
+            write(history)
         except ValueError as problem:
             record.unkept = str(problem)
 

@@ -24,7 +24,9 @@ def get_runner() -> BenchRunner:
     global _shared
     with _shared_lock:
         if _shared is None:
-            _shared = BenchRunner(history=History())
+            from ..training.kept import KeptRuns
+
+            _shared = BenchRunner(history=History(), trained=KeptRuns())
             atexit.register(_shared.close)
         return _shared
 

@@ -9,6 +9,7 @@ from page_tools import html_of
 
 from flashmask_core.bench.result import DeviceInfo
 from flashmask_core.bench.runner import JobView
+from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.result import TrainRow, to_csv, to_json
 from pages.ui import theme
 from pages.ui.link import Screen
@@ -123,6 +124,17 @@ def test_a_job_shows_progress_is_found_by_its_link_and_keeps_what_is_done_when_c
     app.run()
     assert runner.cancelled == ["job-1"] and any("Cancelled" in info.value for info in app.info)
     assert len(app.dataframe[0].value) == 3 and not app.exception
+
+
+def test_a_run_is_found_again_after_the_server_was_started_anew(open_app, runner, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
+    for row in rows_of(_Job(TrainPlace(tasks=("sft",)))):
+        KeptRuns().add("abc-123", row)
+    app = open_app("train", train_run="abc-123")
+    assert not app.exception and len(app.dataframe[0].value) == 6
+    assert any(str(tmp_path / "training" / "abc-123.jsonl") in one.value for one in app.caption)
+    app = open_app("train", train_run="abc-124")
+    assert any("abc-124 of this link is not on this machine" in one.value for one in app.info)
 
 
 def test_rows_are_shown_with_reasons_beside_the_papers_figure(open_app, runner):

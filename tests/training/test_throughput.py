@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import pytest
 import torch
@@ -10,13 +11,15 @@ import torch
 from flashmask_core.bench.cli import main
 from flashmask_core.bench.config import BenchJob
 from flashmask_core.bench.result import DeviceInfo, dumps
+from flashmask_core.bench.runner import BenchRunner
+from flashmask_core.packing import examples_of
 from flashmask_core.training import cli, engines, throughput
 from flashmask_core.training.case import TrainCase, check_examples
 from flashmask_core.training.decoder import DecoderConfig
+from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.longest import STEP, longest
 from flashmask_core.training.names import PAPER_SPEEDUPS
 from flashmask_core.training.result import TrainRow, losses_apart, record, recorded, speedup, to_csv, to_json
-from flashmask_core.packing import examples_of
 
 TINY = DecoderConfig(layers=1, width=16, heads=2, kv_heads=1, hidden=16, vocabulary=50, recompute=False)
 WHERE = DeviceInfo("NVIDIA Test", torch_version="2.11.0")
@@ -146,6 +149,54 @@ def test_rows_as_files(tmp_path):
         recorded(path)
     with pytest.raises(ValueError, match="losses: wanted float, got 'x'"):
         TrainRow.from_json({**rows[0].to_json(), "losses": ["x"]})
+
+FAKE = '''
+import json, os, signal, sys, time
+job = json.loads(sys.stdin.readline())
+say = lambda **event: print(json.dumps(event), flush=True)
+say(event="device", where={"device": "stand-in"})
+out = {(at, name) for at, name, _ in job["excluded"]}
+for number, case in enumerate(job["cases"]):
+    if number in job["done"]:
+        continue
+    say(event="case", case=number)
+    for engine in case["engines"]:
+        if (number, engine) in out:
+            continue
+        say(event="progress", case=number, provider=engine, message=engine, fraction=0.1)
+        match job["title"].partition("=")[::2]:
+            case name, "kill" if name == engine:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case name, "hang" if name == engine:
+                time.sleep(60)
+            case name, "fatal" if name == engine:
+                say(event="fatal", reason="CUDA error: an illegal memory access")
+                sys.exit(4)
+        row = dict(task=case["task"], engine=engine, context=case["context"], status="ok", tokens_per_s=5.0)
+        say(event="row", case=number, row=row)
+    say(event="case_done", case=number)
+say(event="done")
+'''
+
+
+@pytest.mark.parametrize(
+    "title, reason",
+    [("dense=kill", "SIGKILL"), ("dense=hang", "time limit of 1 s"), ("dense=fatal", "an illegal memory access"), ("none", "")],
+)
+def test_what_ends_the_worker_is_a_row_with_its_reason_the_others_go_on_and_rows_are_kept(title, reason, tmp_path):
+    (tmp_path / "worker.py").write_text(FAKE)
+    kept = KeptRuns(tmp_path / "runs")
+    runner = BenchRunner((sys.executable, str(tmp_path / "worker.py")), trained=kept)
+    cases = (a_case(engines=("flashmask", "dense", "flex"), time_limit_s=1.0), a_case("rm", engines=("flex",)))
+    view = runner.wait(runner.submit(BenchJob("train", cases, title)), 30)
+    runner.close()
+    assert view.state == "done"
+    failed = [row for row in view.rows if row.status == "failed"]
+    assert [row.engine for row in failed] == ["dense"] * (title != "none") and all(reason in row.reason for row in failed)
+    assert len(view.rows) == 4 and sorted(map(str, kept.rows(view.id))) == sorted(map(str, view.rows))
+    assert kept.rows("unknown") == []
+    with pytest.raises(ValueError, match="is no name of a run"):
+        kept.rows("../history")
 
 
 SMALL = "--layers 1 --width 16 --heads 2 --kv-heads 1 --vocabulary 50 --contexts 256 --steps 1 --warmup 0 --device cpu"

@@ -9,6 +9,7 @@ import streamlit as st
 from flashmask_core.bench.config import BenchJob
 from flashmask_core.training.case import TrainCase
 from flashmask_core.training.decoder import DecoderConfig
+from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.names import ENGINE_LABELS, TASK_LABELS, TASKS
 from flashmask_core.training.result import recorded
 
@@ -32,12 +33,12 @@ _LARGEST = 2**20  # context that the search for the longest one looks at
 def section() -> None:
     """Heading, settings, the job, its results; then what was recorded."""
     st.subheader("Train a few steps", anchor=False)
+    gpu = jobs.device()
     st.html(
         '<p class="fm-sub">A Llama-shaped decoder of random weights, trained with the losses of SFT, LoRA, DPO and reward '
         "models on the lengths above, or on the paper’s recipe for each where none are typed: FlashMask against a dense "
         "mask and FlexAttention on the same batches.</p>"
     )
-    gpu = jobs.device()
     if isinstance(gpu, str):
         _without_gpu(gpu)
     else:
@@ -59,6 +60,8 @@ def _with_gpu(gpu) -> None:
     st.button(f"Train, {rows} {'row' if rows == 1 else 'rows'}", type="primary", key="train_run", width=160,
               disabled=jobs.busy("train"), on_click=jobs.start, args=("train", job))  # fmt: skip
     jobs.show("train", results)
+    if place.train.run and jobs.view("train") is None:
+        _kept(place.train.run)
 
 
 def _without_gpu(why: str) -> None:
@@ -84,6 +87,21 @@ def _without_gpu(why: str) -> None:
         st.button("Train a tiny model here", width="stretch", key="train_tiny", on_click=jobs.start,
                   args=("train_check", job), disabled=not cases or jobs.busy("train_check"))  # fmt: skip
     jobs.show("train_check", results)
+
+
+def _kept(run: str) -> None:
+    """A run that the server no longer has in mind."""
+    kept = KeptRuns()
+    try:
+        rows = kept.rows(run)
+    except ValueError as problem:
+        st.warning(str(problem))
+        return
+    if rows:
+        st.caption(f"{device_text(rows[0].where, rows[0].date_utc)} · kept in `{kept.path(run)}`")
+        results.show(rows, key=run)
+    else:
+        st.info(f"The run {run} of this link is not on this machine.")
 
 
 def _recorded() -> None:
