@@ -29,7 +29,9 @@ from .result import BenchRow, DeviceInfo, Errors
 
 
 class CudaFault(Exception):
-    """The CUDA context is broken: this process can do no more GPU work."""
+    """The CUDA context is broken: this process can do no more GPU work. best: a row that was found before, or None."""
+
+    best = None
 
 
 @dataclass

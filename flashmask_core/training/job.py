@@ -49,6 +49,8 @@ def run_job(job: BenchJob, say: Callable) -> None:
             try:
                 row = _trained(case, engine, device, on_step)
             except CudaFault as fault:
+                if fault.best:
+                    say(event="row", case=number, row=fault.best.to_json())
                 say(event="fatal", reason=str(fault))
                 os._exit(FATAL_EXIT)  # the ordinary way out would wait for the broken device
             say(event="row", case=number, row=row.to_json())

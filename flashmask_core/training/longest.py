@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from ..bench.run_case import CudaFault
 from ..masks.expr import MAX_SEQLEN
 from .case import TrainCase
 from .engines import ENGINES
@@ -28,7 +29,7 @@ def longest(case: TrainCase, engine: str, *, device: str = "cuda", memory_bytes:
 
     Peak memory is a polynomial of second degree in the context for every engine, so three short ones foretell the limit;
     what does not fit there is tried an eighth shorter. The step that fits is timed; an engine that compiles warms up
-    first. on_trial(trials so far, context) is called before each.
+    first. on_trial(trials so far, context) is called before each. A CudaFault has the row so far as `best`.
 
     memory_bytes: of the device; None asks it.
     """
@@ -40,7 +41,12 @@ def longest(case: TrainCase, engine: str, *, device: str = "cuda", memory_bytes:
     while size is not None:
         on_trial(len(rows), size)
         warm = ENGINES[engine].compiles or size <= _WARM_UP_TO
-        rows[size] = train(case, engine, device=device, context=size, warmup=int(warm), steps=1)
+        try:
+            rows[size] = train(case, engine, device=device, context=size, warmup=int(warm), steps=1)
+        except CudaFault as fault:
+            if low:
+                fault.best = _best(rows[low], f"at {size:,} tokens {fault}")
+            raise
         if rows[size].status == "ok":
             low = size
         else:
@@ -50,9 +56,15 @@ def longest(case: TrainCase, engine: str, *, device: str = "cuda", memory_bytes:
         size = _next(rows, low, high, most, memory)
     if low:
         other = rows.get(high)
-        beyond = None if other is None or OUT_OF_MEMORY in other.reason else f"at {high:,} tokens {other.reason}"
-        return replace(rows[low], at_least=low == most or beyond is not None, reason=beyond)
+        if other is not None and OUT_OF_MEMORY not in other.reason:
+            return _best(rows[low], f"at {high:,} tokens {other.reason}")
+        return replace(rows[low], at_least=low == most)
     return replace(rows[high], reason=f"not even {high:,} tokens: {rows[high].reason}")
+
+
+def _best(row: TrainRow, ended: str) -> TrainRow:
+    """The longest that was found before something other than memory ended the search."""
+    return replace(row, at_least=True, reason=ended)
 
 
 def _next(rows: dict[int, TrainRow], low: int, high: int, most: int, memory: int) -> int | None:

@@ -39,6 +39,7 @@ def test_typed_lengths_are_packed_and_shown_with_the_librarys_numbers(open_app):
         (dict(pack_lengths="0"), "no example is left to pack"),
         (dict(pack_context=100), "context: wanted 256"),
         (dict(pack_lengths="40", pack_context=64, pack_ranks=64), ""),
+        (dict(pack_lengths="(900, 0, 60), (0, 0)", pack_context=1000, pack_ranks=7), ""),
         (dict(pack_lengths="4", pack_context=4, pack_ranks=5), "ranks: 5 ranks are more than the 4 chunks"),
     ],
 )

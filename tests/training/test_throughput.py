@@ -11,6 +11,7 @@ import torch
 from flashmask_core.bench.cli import main
 from flashmask_core.bench.config import BenchJob
 from flashmask_core.bench.result import DeviceInfo, dumps
+from flashmask_core.bench.run_case import CudaFault
 from flashmask_core.bench.runner import BenchRunner
 from flashmask_core.packing import examples_of
 from flashmask_core.training import cli, engines, throughput
@@ -125,6 +126,19 @@ def test_the_longest_context_is_found_in_few_trials(engine, square, memory):
     assert row.status == "failed" and row.reason == "not even 8,192 tokens: out of GPU memory: …"
 
 
+def test_a_fault_ends_the_search_and_keeps_what_was_found():
+    def train(case, engine, *, device, context, warmup, steps):
+        if context > 40_000:
+            raise CudaFault("an illegal memory access")
+        return a_row(engine, case, "longest", context=context, tokens_per_s=1.0, peak_memory_bytes=2**30)
+
+    with pytest.raises(CudaFault) as fault:
+        longest(a_case(context=2**20, longest=True), "dense", memory_bytes=2**40, train=train)
+    best = fault.value.best
+    assert (best.context, best.status, best.at_least) == (32768, "ok", True)
+    assert best.reason == "at 65,536 tokens an illegal memory access"
+
+
 def test_rows_are_held_against_the_dense_mask_on_the_same_batches():
     dense = a_row(tokens_per_s=100.0, losses=(4.0, 2.0))
     ours = a_row("flashmask", tokens_per_s=250.0, losses=(4.0, 2.002))
@@ -199,7 +213,7 @@ def test_what_ends_the_worker_is_a_row_with_its_reason_the_others_go_on_and_rows
         kept.rows("../history")
 
 
-SMALL = "--layers 1 --width 16 --heads 2 --kv-heads 1 --vocabulary 50 --contexts 256 --steps 1 --warmup 0 --device cpu"
+SMALL = "--layers 1 --width 16 --heads 1 --kv-heads 1 --vocabulary 50 --contexts 256 --steps 1 --warmup 0 --device cpu"
 
 
 def test_the_command_line_trains_in_the_worker_and_goes_on_where_it_stopped(capsys, tmp_path):

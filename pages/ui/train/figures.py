@@ -36,6 +36,7 @@ CSS = """
 .fm-panel b { color: var(--fm-text); margin-right: 4px; }
 .fm-legend { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 13px; color: var(--fm-dim); }
 .fm-gain small { color: var(--fm-dim); }
+.fm-reasons { margin: 0; padding-left: 18px; font-size: 13px; color: var(--fm-dim); overflow-wrap: anywhere; }
 .fm-longest { table-layout: fixed; }
 .fm-longest td { white-space: normal; }
 @media (max-width: 640px) {
@@ -111,7 +112,7 @@ def sequences_html(found: Packed, chosen: int) -> str:
 _DEAL_WORDS = {
     "contiguous": "neighbours together",
     "zigzag": "forth and back",
-    "balanced": "heaviest chunk to the idlest rank",
+    "balanced": "heaviest chunk first",
 }
 
 

@@ -48,9 +48,25 @@ def table(rows: list[TrainRow]) -> None:
                "First loss": "%.4f", "Last loss": "%.4f"}  # fmt: skip
     shown = table_rows(rows)
     config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items() if name in shown[0]}
-    config |= {name: st.column_config.TextColumn(width=wide) for name, wide in (("Engine", 130), ("Outcome", 170))}
+    wide = {"Task": 100, "Engine": 130, "Outcome": 170}
+    config |= {name: st.column_config.TextColumn(width=width) for name, width in wide.items()}
     st.dataframe(shown, hide_index=True, width="stretch", placeholder="–", column_config=config,
                  height="content" if len(shown) <= _FEW else 460)  # fmt: skip
+    if reasons := reasons_html(rows):
+        st.html(reasons)
+
+
+def reasons_html(rows: list[TrainRow]) -> str:
+    """Why what failed did, each reason once with whom it befell."""
+    befell: dict[str, list[TrainRow]] = {}
+    for row in rows:
+        if row.reason:
+            befell.setdefault(f"{ENGINE_LABELS[row.engine]}: {row.reason}", []).append(row)
+    lines = []
+    for reason, own in befell.items():
+        tasks = ", ".join(dict.fromkeys(TASK_LABELS[row.task] for row in own))
+        lines.append(f"<li>{escape(reason)} <small>({tasks})</small></li>")
+    return f'<ul class="fm-reasons">{"".join(lines)}</ul>' if lines else ""
 
 
 def show(rows: list[TrainRow], *, key: str) -> None:
@@ -113,7 +129,10 @@ def agreement(rows: list[TrainRow]) -> str:
         return "One engine alone has losses, so there is nothing to hold them against."
     exact = all(row.deterministic for row in rows)
     why = "fp32, deterministic" if exact else f"{rows[0].dtype}; fp32 and deterministic brings them closer"
-    return f"Losses of the engines are at most {max(apart):.1e} of their value apart from those of the dense mask ({why})."
+    return (
+        f"Losses of the engines are at most {max(apart):.1e} of their value apart from those of the dense mask ({why}). "
+        "Tokens are random and every step has a batch of its own: a curve need not fall, but the engines' must coincide."
+    )
 
 
 def legend_html(rows: list[TrainRow], dark: bool, band: bool = False) -> str:
@@ -153,11 +172,16 @@ def _longest_cell(row: TrainRow | None) -> str:
     return f"{'at least ' if row.at_least else ''}<b>{row.context:,}</b>{rate}"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def setting_text(rows: list[TrainRow]) -> str:
     """Model, data and steps of rows; what differs between them is in the table or the files."""
     model = rows[0].model
-    said = [f"{model['layers']} layers of width {model['width']:,}, {model['heads']} heads on {model['kv_heads']} key heads, "
+    said = [f"{_counted(model['layers'], 'layer')} of width {model['width']:,}, {_counted(model['heads'], 'query head')} on "
+            f"{_counted(model['kv_heads'], 'key head')}, "
             f"feed-forward {model['hidden']:,}, vocabulary {model['vocabulary']:,}, random weights" if model else "",
             "activations recomputed a layer at a time" if model.get("recompute") else "", rows[0].dtype,
-            f"{rows[0].steps} steps timed after {rows[0].warmup}", f"data: {rows[0].data}"]  # fmt: skip
+            f"{_counted(rows[0].steps, 'step')} timed after {rows[0].warmup}", f"data: {rows[0].data}"]  # fmt: skip
     return "; ".join(filter(None, said)) + "."
