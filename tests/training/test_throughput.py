@@ -243,7 +243,7 @@ def test_the_command_line_trains_in_the_worker_and_goes_on_where_it_stopped(caps
 def test_a_wrong_command_line_is_one_message(wrong, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lengths.csv").write_text("prompt,answer\n300,20\n")
-    assert main(["train", *SMALL.split(), "--kv-heads", "2", *wrong.split()]) == 2
+    assert main(["train", *SMALL.split(), "--heads", "2", "--kv-heads", "2", *wrong.split()]) == 2
     assert message in capsys.readouterr().err
 
 
