@@ -69,5 +69,5 @@ if isinstance(gpu, str):
     no_gpu()
 else:
     run_here()
-runs.panel(jobs.busy("bench"))
+runs.panel(jobs.busy("bench"), known=jobs.view("bench") is not None)
 recorded.section(built, screen, folded=bool(screen.trial.run))

@@ -15,6 +15,7 @@ from .result import PLACES, BenchRow
 LONGEST = 2**20  # tokens of the memory chart
 _SPARSITY_NAME = re.compile(r"\d+ documents?")
 _WIDE = 30
+_LONGEST_REASON = 400  # characters
 BYTES_A_PAIR, BYTES_A_KEY = 1, 16  # a bool mask; four int32 vectors
 
 
@@ -69,12 +70,20 @@ def role_of(provider: str) -> str:
     return "ceiling" if provider in CEILINGS else "other"
 
 
+def ordered(rows) -> list[BenchRow]:
+    """Case by case as they came, the engines of a case in the order in which they are offered: a row that failed before
+    the others were timed stands among them."""
+    rank = {name: at for at, name in enumerate(PROVIDERS)}
+    return [row for case in cases_of(rows).values() for row in sorted(case, key=lambda r: rank.get(r.provider, len(rank)))]
+
+
 def reasons(rows) -> list[str]:
     """What did not go as it should, a line for each different one."""
     found: dict[str, list[str]] = {}
     for row in rows:
         wrong = (row.check or "").startswith("failed")
         said = "; ".join(filter(None, (row.reason, row.check if wrong else None, row.warning)))
+        said = said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]} …"
         if said:
             found.setdefault(f"{row.status}: {said}" if row.status != "ok" else said, []).append(engine_label(row))
     return [f"{', '.join(dict.fromkeys(names))}: {said}" for said, names in found.items()]
@@ -163,7 +172,7 @@ def memory_chart(rows) -> Chart:
     """Bytes of a mask over N to a million tokens: computed for the dense mask and the four vectors, measured where rows
     say what an engine kept on the device. The card's memory is marked."""
     lengths = tuple(2**power for power in range(10, LONGEST.bit_length()))
-    planes = max((row.vector_bytes // (BYTES_A_KEY * row.seqlen_k) for row in rows if row.vector_bytes), default=1)
+    planes = max((row.vector_bytes // (BYTES_A_KEY * row.seqlen_k) for row in rows if row.vector_bytes), default=1) or 1
     series = [
         Series("dense mask, computed: N × N", "dense", lengths, tuple(planes * BYTES_A_PAIR * n * n for n in lengths),
                computed=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ..masks.picture import THEMES
-from .charts import Chart, cases_of, engine_label, error_chart, memory_chart, peak_chart, swept, time_chart
+from .charts import Chart, cases_of, engine_label, error_chart, memory_chart, ordered, peak_chart, reasons, swept, time_chart
 from .report import devices_of
 from .result import BenchRow
 from .svg_chart import svg_chart
@@ -23,8 +23,7 @@ _COLUMNS = (
     ("mask bytes", lambda row: _whole(row.mask_bytes)),
     ("mask building, ms", lambda row: _number(row.mask_build_ms)),
     ("compile, ms", lambda row: _number(row.compile_ms)),
-    ("check", lambda row: row.check or ""),
-    ("", lambda row: "; ".join(filter(None, (row.reason and f"{row.status}: {row.reason}", row.warning)))),
+    ("outcome", lambda row: row.status if row.status != "ok" else (row.check or "ok").split(":")[0]),
 )  # fmt: skip
 
 
@@ -41,8 +40,9 @@ def html_report(rows: list[BenchRow], title: str) -> str:
     where = [where_line(device) for device in devices_of(rows)] or [where_line(None)]
     date = rows[0].date_utc if rows and rows[0].date_utc else ""
     parts = [f"<h1>{escape(title)}</h1>", *(f"<p class=dim>{escape(line)}, {escape(date)}</p>" for line in where)]
+    rows = ordered(rows)
     for chart in charts_of(rows):
-        parts += [f'<div class="{theme}">{svg_chart(chart, theme)}</div>' for theme in ("light", "dark")]
+        parts += [f'<div class="wide {theme}">{svg_chart(chart, theme)}</div>' for theme in ("light", "dark")]
     for case in cases_of(rows).values():
         parts.append(_case(case))
     parts.append(f"<p class=dim>{escape(legend(rows))}</p>")
@@ -55,13 +55,16 @@ def _case(rows: list[BenchRow]) -> str:
     needs = "" if row.dense_mask_bytes is None else (
         f" A dense mask needs {row.dense_mask_bytes:,} bytes, the four vectors {row.vector_bytes:,}."
     )  # fmt: skip
+    named = row.mask_name or len(row.mask) > 120  # else the heading is all of it
+    text = f"<pre>{escape(row.mask)}</pre>" if named else ""
     head = "".join(f"<th>{escape(name)}</th>" for name, _ in _COLUMNS)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell(r)))}</td>' for _, cell in _COLUMNS)}</tr>" for r in rows)
     return (
         f"<h2><code>{escape(row.mask_name or row.mask[:120])}</code></h2>"
         f"<p class=dim>{lengths}, B {row.batch}, H {row.heads}, key heads {row.kv_heads}, D {row.head_dim}, {row.dtype}, "
-        f"tiles of {row.block} × {row.block}.{needs}</p><pre>{escape(row.mask)}</pre>"
+        f"tiles of {row.block} × {row.block}.{needs}</p>{text}"
         f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
+        + "".join(f"<p class=dim>{escape(line)}</p>" for line in reasons(rows))
     )
 
 
@@ -82,13 +85,13 @@ def _style() -> str:
         f":root{{color-scheme:light dark;{colours('light')}}}.dark{{display:none}}"
         f"@media(prefers-color-scheme:dark){{:root{{{colours('dark')}}}.dark{{display:block}}.light{{display:none}}}}"
         "body{background:var(--ground);color:var(--text);font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;"
-        "max-width:1100px;margin:2rem auto;padding:0 1rem}svg{max-width:100%;height:auto;margin:1rem 0}"
+        "max-width:1180px;margin:2rem auto;padding:0 1rem}svg{width:100%;min-width:640px;height:auto;margin:.5rem 0}"
         "h1{font-size:22px}h2{font-size:16px;margin:2rem 0 0}.dim{color:var(--dim);font-size:13px;margin:.2rem 0;"
         "white-space:pre-line}pre{font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;max-height:9rem;overflow:auto}"
-        ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}"
-        "td,th{border-top:1px solid var(--line);padding:4px 10px 4px 0;text-align:right;vertical-align:top}"
-        "th{color:var(--dim);font-weight:500;border:0}td:first-child,th:first-child,td:nth-child(n+11){text-align:left}"
-        "td:last-child{min-width:16em}"
+        ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;"
+        "margin:.6rem 0}td,th{border-top:1px solid var(--line);padding:5px 14px 5px 0;text-align:right;"
+        "vertical-align:top;white-space:nowrap}th{color:var(--dim);font-weight:500;border:0}"
+        "td:nth-child(-n+2),th:nth-child(-n+2),td:last-child,th:last-child{text-align:left}"
     )
 
 

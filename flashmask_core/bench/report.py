@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from .result import BenchRow, DeviceInfo, dumps
 
@@ -96,15 +96,31 @@ def from_json(content: bytes) -> tuple[str, list[BenchRow]]:
 
 _POSITIVE = (
     "seqlen_q", "seqlen_k", "batch", "heads", "kv_heads", "head_dim", "block", "median_ms", "lower_quartile_ms",
-    "upper_quartile_ms",
+    "upper_quartile_ms", "repetitions", "peak_memory_bytes", "dense_mask_bytes", "vector_bytes",
 )  # fmt: skip
+_NOT_NEGATIVE = ("mask_bytes", "tflops_rho", "tflops_density", "rho", "density", "mask_build_ms", "vectors_ms", "compile_ms")
+_LONGEST = {"mask": 2**16, "reason": 2**12, "detail": 2**12, "check": 2**12, "warning": 2**12}  # characters; else 200
 
 
 def _sensible(row: BenchRow) -> BenchRow:
-    for name in _POSITIVE:
+    """The row, if its numbers and texts can be those of a measurement; ValueError naming the field."""
+    for name in (*_POSITIVE, *_NOT_NEGATIVE):
         value = getattr(row, name)
-        if value is not None and value <= 0:
-            raise ValueError(f"{name}: wanted more than 0, got {value}")
+        if value is not None and (value < 0 or value == 0 and name in _POSITIVE):
+            raise ValueError(f"{name}: wanted {'more than 0' if name in _POSITIVE else '0 or more'}, got {value}")
+    for name in ("rho", "density"):
+        if (getattr(row, name) or 0) > 1:
+            raise ValueError(f"{name}: wanted at most 1, got {getattr(row, name)}")
+    for holder in filter(None, (row, row.where)):
+        for one in (field.name for field in fields(holder)):
+            text, most = getattr(holder, one), _LONGEST.get(one, 200)
+            if isinstance(text, str) and len(text) > most:
+                raise ValueError(f"{one}: wanted at most {most:,} characters, got {len(text):,}")
+    for name, error in (row.errors or {}).items():
+        if name not in _TENSORS:
+            raise ValueError(f"errors: wanted some of {', '.join(_TENSORS)}, got {name[:40]!r}")
+        if min(error.max_error or 0, error.naive_max_error or 0, error.reference_max) < 0:
+            raise ValueError(f"errors: wanted differences of 0 or more for {name}")
     return row
 
 

@@ -59,6 +59,13 @@ def number_text(value: float) -> str:
     return f"{value:.3g}"
 
 
+def length_text(value: float) -> str:
+    """131072 -> "128K", 2**20 -> "1M", 96000 -> "96,000", 0.25 -> "0.25"."""
+    if value >= 2**20 and value % 2**20 == 0:
+        return f"{value // 2**20:g}M"
+    return f"{value // 1024:g}K" if value >= 1024 and value % 1024 == 0 else f"{value:,}"
+
+
 def _legend(items, theme: str, y: int = 48) -> str:
     """(name, swatch markup at 0, 0) in rows above the plot."""
     text, x, out = THEMES[theme][1], 16, []
@@ -199,7 +206,7 @@ def _lines(chart: Chart, theme: str) -> tuple[str, int]:
     while not x_axis.names and len(x_ticks) > 12:
         x_ticks = x_ticks[::2]
     for tick in x_ticks:
-        x, name = x_axis.at(tick), tick if x_axis.names else f"{tick:,}" if tick < 1e5 else number_text(tick)
+        x, name = x_axis.at(tick), tick if x_axis.names else length_text(tick)
         turn = f' transform="rotate(-28 {x:.1f} {height + 18})" text-anchor="end"' if tilted else ' text-anchor="middle"'
         out.append(f'<text x="{x:.1f}" y="{height + 18}" fill="{dim}"{turn}>{escape(str(name))}</text>')
     for value, name in chart.levels:

@@ -42,4 +42,4 @@ def tile_of(text: str, largest: int) -> tuple[int, int] | None:
 
 def plain(text: str) -> str:
     """A text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_\[\]<>#|~$]|:(?=[a-z+-]))", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>#|~$]|:(?=[a-z+/-])|(?<=www)\.)", r"\\\1", text)

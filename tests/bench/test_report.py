@@ -68,7 +68,12 @@ def test_a_file_that_is_no_run_is_refused_with_the_place(content, words):
         from_json(content)
 
 
-@pytest.mark.parametrize("name, value", [("median_ms", 0), ("seqlen_k", -4), ("seqlen_q", 10**30), ("median_ms", "1e3")])
+@pytest.mark.parametrize("name, value", [
+    ("median_ms", 0), ("seqlen_k", -4), ("seqlen_q", 10**30), ("median_ms", "1e3"), ("peak_memory_bytes", -1), ("rho", 1.5),
+    ("vector_bytes", 0), ("tflops_rho", -2.0), ("provider", "x" * 201), ("mask", "x" * 2**17),
+    ("errors", {"dz": {"max_error": 1.0, "naive_max_error": 1.0, "reference_max": 1.0}}),
+    ("errors", {"dq": {"max_error": -1.0, "naive_max_error": 1.0, "reference_max": 1.0}}),
+])  # fmt: skip
 def test_a_number_that_cannot_be_is_refused_by_its_name(name, value):
     record = {**a_row().to_json(), name: value}
     with pytest.raises(ValueError, match=f"row 1: .*{name}"):
@@ -125,6 +130,8 @@ def test_the_place_of_an_error():
     chart = error_chart([a_row()])
     assert chart.series[0].y == pytest.approx((0.001 / 0.0201, None, -1.0, 0.05 / 0.0201))
     assert error_chart([failed()]) is None
+    no_naive = Errors(None, None, 1.0, (0.1,))  # plain torch gives NaN too
+    assert error_chart([a_row(errors={"dq": no_naive})]).series[0].y == (0.1,)
 
 
 def test_the_report_is_one_file_that_asks_for_nothing():

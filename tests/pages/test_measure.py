@@ -7,6 +7,8 @@ from flashmask_core.bench.history import History
 from flashmask_core.bench.report import to_json
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from flashmask_core.bench.runner import JobView
+from pages.ui.measure import results
+from pages.ui.words import plain
 
 WHERE = DeviceInfo("NVIDIA Test", torch_version="2.11.0", triton_version="3.6.0", commit="0123456789")
 
@@ -149,6 +151,19 @@ def test_a_job_outlives_its_tab_and_another_takes_it_over(open_app, runner):
     assert runner.cancelled == ["job-1"]
     assert any("Cancelled" in info.value for info in app.run().info)
     assert not any("another tab began" in caption.value for caption in open_app("measure").caption)
+
+
+def test_what_plain_torch_cannot_do_either_has_no_limit_to_be_shown():
+    case = BenchCase("causal", 384)
+    nothing, something = Errors(None, None, 1.0), Errors(0.5, 0.25, 1.0)
+    assert results.worst_error(row(case, "flex", "backward", errors={"dq": nothing, "dk": something})) == "dq NaN or inf"
+    assert results.worst_error(row(case, "flex", "backward", errors={"dk": something})) == "dk 0.5 of 0.5 allowed"
+
+
+def test_texts_of_a_run_are_shown_as_they_are_written():
+    assert plain("a *b* [l](http://x.y) :red[z] 03:04 www.x.y") == (
+        r"a \*b\* \[l\](http\://x.y) \:red\[z\] 03:04 www\.x.y"
+    )
 
 
 def measure_link(app) -> dict[str, str]:

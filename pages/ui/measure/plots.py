@@ -7,7 +7,7 @@ from math import log10
 import plotly.graph_objects as go
 
 from flashmask_core.bench.charts import Chart
-from flashmask_core.bench.svg_chart import DASHES, ROLES, styles_of
+from flashmask_core.bench.svg_chart import DASHES, ROLES, length_text, styles_of
 
 from .. import figures
 
@@ -84,7 +84,7 @@ def _lines(chart: Chart, colors: dict, roles: dict) -> go.Figure:
         made.add_annotation(x=0, xref="paper", xanchor="left", y=log10(value) if chart.y_log else value, yanchor="bottom",
                             text=name, showarrow=False, font={"color": colors["dim"], "size": 11})  # fmt: skip
     xs = _x_ticks({x for series in chart.series for x in series.x}) if chart.x_log else None
-    ticks = {"type": "log", "tickvals": xs, "ticktext": [_tick(x) for x in xs]} if xs else {}
+    ticks = {"type": "log", "tickvals": xs, "ticktext": [length_text(x) for x in xs]} if xs else {}
     made.update_xaxes(title=chart.x_label, automargin=True, **ticks)
     heights = [y for series in chart.series for y in series.y]
     few = chart.y_log and max(heights) < 1000 * min(heights)  # decades: then 2 and 5 are ticks too
@@ -98,10 +98,6 @@ def _lines(chart: Chart, colors: dict, roles: dict) -> go.Figure:
 def _x_ticks(xs: set) -> list:
     """All of them; of many the powers of four."""
     return sorted(xs) if len(xs) <= 8 else sorted(x for x in xs if x == 4 ** (x.bit_length() // 2)) or sorted(xs)
-
-
-def _tick(x: float) -> str:
-    return f"{x / 2**20:g}M" if x >= 2**20 else f"{x // 1024}K" if x >= 1024 and x % 1024 == 0 else f"{x:g}"
 
 
 def _strips(chart: Chart, colors: dict, roles: dict) -> go.Figure:

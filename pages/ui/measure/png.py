@@ -13,7 +13,7 @@ _HTML = '<div class="fm-png"></div>'
 _CSS = """
 .fm-png { display: flex; flex-direction: column; gap: 8px; font-family: var(--st-font); }
 button { height: 2.5rem; border: 1px solid var(--st-border-color); border-radius: 8px; cursor: pointer;
-  background: var(--st-background-color); color: var(--st-text-color); font: inherit; font-size: 14px; width: 100%; }
+  background: var(--st-background-color); color: var(--st-text-color); font: inherit; font-size: 0.875rem; width: 100%; }
 button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
 button:focus-visible { outline: 2px solid var(--st-primary-color); }
 """

@@ -8,10 +8,9 @@ from dataclasses import replace
 import streamlit as st
 
 from flashmask_core.bench.charts import (
-    cases_of, engine_label, error_chart, memory_chart, peak_chart, reasons, swept, time_chart,
+    cases_of, engine_label, error_chart, memory_chart, ordered, peak_chart, reasons, swept, time_chart,
 )  # fmt: skip
 from flashmask_core.bench.peaks import unknown_peak
-from flashmask_core.bench.providers import PROVIDERS
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 
 from .. import theme
@@ -62,24 +61,17 @@ def worst_error(row: BenchRow) -> str:
         return row.check or ""
     name, error = max(row.errors.items(), key=lambda item: _strain(item[1]))
     measured = "NaN or inf" if error.max_error is None else f"{error.max_error:.2g}"
-    return f"{name} {measured} of {error.limit:.2g} allowed"
+    return f"{name} {measured}" + ("" if error.limit is None else f" of {error.limit:.2g} allowed")
 
 
 def _strain(error) -> float:
-    return float("inf") if error.max_error is None else error.max_error / max(error.limit, 1e-30)
+    return float("inf") if error.max_error is None else error.max_error / max(error.limit or 0.0, 1e-30)
 
 
 def _outcome(row: BenchRow) -> str:
     if row.status == "ok" and row.computes in ("full", "causal"):
         return f"ceiling: {row.computes}"
     return row.status if row.status != "ok" else row.check or "ok"
-
-
-def ordered(rows) -> list[BenchRow]:
-    """Case by case as they came, the engines of a case in the order in which they are offered: a row that failed before
-    the others were timed stands among them."""
-    rank = {name: at for at, name in enumerate(PROVIDERS)}
-    return [row for case in cases_of(rows).values() for row in sorted(case, key=lambda r: rank.get(r.provider, len(rank)))]
 
 
 def table_rows(rows) -> list[dict]:

@@ -23,10 +23,11 @@ _NONE = ""
 _SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 
-def panel(busy: bool) -> None:
+def panel(busy: bool, known: bool) -> None:
     """The kept runs: a bar to choose and to export, then the chosen one, or two beside each other.
 
-    busy: the chosen one is still being measured, and its rows are shown elsewhere.
+    busy: the chosen one is still being measured, and its rows are shown elsewhere. known: the server knows its job, and
+    says elsewhere how it ended.
     """
     history, trial = History(), state.current().trial
     try:
@@ -40,10 +41,10 @@ def panel(busy: bool) -> None:
         st.warning(str(problem))
         return
     st.subheader("Runs", anchor=False)
-    _bar(runs, rows)
+    _bar(runs, rows, trial.run if known else _NONE)
     st.caption(f"Kept in `{history.path}`, one SQLite file on the machine that serves this page.")
     for name, found in ((trial.run, rows), (trial.beside, others)):
-        if name and not found and name not in runs and not busy:
+        if name and not found and name not in runs and not (known and name == trial.run):
             st.info(f"The run {name} of this link is not in the history of this machine.")
     if rows and not busy:
         run = runs[trial.run]
@@ -53,13 +54,15 @@ def panel(busy: bool) -> None:
         results.show(rows, key=run.id)
 
 
-def _bar(runs: dict[str, Run], rows: list[BenchRow]) -> None:
+def _bar(runs: dict[str, Run], rows: list[BenchRow], job: str) -> None:
+    """job: the run whose job the server knows, which may not be in the history (yet, or any more)."""
     trial = state.current().trial
-    st.session_state.m_shown = trial.run if trial.run in runs else _NONE
+    shown = dict.fromkeys([_NONE, *([job] if job not in runs else []), *runs])
+    st.session_state.m_shown = trial.run if trial.run in shown else _NONE
     st.session_state.m_beside = trial.beside if trial.beside in runs else _NONE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="runs_bar"):
-        named = lambda run_id: _name(runs[run_id]) if run_id else "none"  # noqa: E731
-        st.selectbox("Shown", [_NONE, *runs], key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
+        named = lambda run_id: _name(runs[run_id]) if run_id in runs else "the job above" if run_id else "none"  # noqa: E731
+        st.selectbox("Shown", list(shown), key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
         st.selectbox("Beside it", [_NONE, *runs], key="m_beside", format_func=named, on_change=_choose,
                      args=("beside", "m_beside"), disabled=not rows)  # fmt: skip
         with st.popover("Export", width=96, disabled=not rows, key="export", on_change="rerun") as box:
