@@ -93,6 +93,8 @@ class History:
     def add(self, run_id: str, *rows: BenchRow) -> None:
         """Rows of a run, behind those it has; the device of the first one becomes the run's."""
         with self._open() as base:
+            if not base.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
+                raise ValueError(f"the history {self.path} has no run {run_id} (any more): was the file moved or replaced?")
             (number,) = base.execute("SELECT COUNT(*) FROM results WHERE run_id = ?", (run_id,)).fetchone()
             for at, row in enumerate(rows, number):
                 base.execute(
@@ -127,7 +129,7 @@ class History:
     def _runs(self, condition: str, values: tuple) -> list[Run]:
         if not self.path.exists():
             return []
-        with self._open() as base:
+        with self._open(write=False) as base:
             return [
                 Run(*found) for found in base.execute(
                     "SELECT id, title, state, reason, origin, begun_utc, ended_utc, device, driver, commit_id, "
@@ -141,13 +143,13 @@ class History:
         """The rows of a run in the order they came; an empty list for a run that is not there."""
         if not self.path.exists():
             return []
-        with self._open() as base:
+        with self._open(write=False) as base:
             found = base.execute("SELECT record FROM results WHERE run_id = ? ORDER BY number", (run_id,)).fetchall()
         return [BenchRow.from_json(json.loads(record)) for (record,) in found]
 
     def device(self, run_id: str) -> DeviceInfo | None:
         """What a run was measured on and with."""
-        with self._open() as base:
+        with self._open(write=False) as base:
             found = base.execute("SELECT versions FROM runs WHERE id = ?", (run_id,)).fetchone()
         return DeviceInfo(**json.loads(found[0])) if found and found[0] else None
 
@@ -157,14 +159,16 @@ class History:
             base.execute("DELETE FROM runs WHERE id = ?", (run_id,))
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection in one transaction, the schema brought up to date."""
+    def _open(self, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """A connection in one transaction, the schema brought up to date. Reading waits for no writer, and a file that
+        cannot be written can still be read."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if write:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as base:
                 base.execute("PRAGMA foreign_keys = ON")
                 self._migrate(base)
-                base.execute("BEGIN IMMEDIATE")
+                base.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 with base:  # commits, or rolls back on an exception
                     yield base
         except (sqlite3.Error, OSError) as error:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def test_a_file_of_a_later_version_or_none_at_all_is_named(tmp_path):
         History(tmp_path / "text").runs()
     with pytest.raises(ValueError, match="cannot be used"):
         History(tmp_path / "text" / "below").begin("")
+
+
+def test_reading_waits_for_no_writer_and_a_run_that_went_away_is_named(history):
+    run = history.begin("mine")
+    history.add(run, full_row())
+    with sqlite3.connect(history.path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        assert len(history.runs()) == len(history.rows(run)) == 1 and history.device(run)
+        assert time.monotonic() - began < 2
+    other.close()
+    history.path.unlink()
+    with pytest.raises(ValueError, match=f"has no run {run} .any more.: was the file moved"):
+        history.add(run, full_row())
 
 
 def test_many_writers_lose_nothing(history):
