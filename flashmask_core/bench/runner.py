@@ -31,62 +31,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from .config import BenchJob
 from .environment import utc_now
 from .history import History, new_id
+from .job_record import JobRecord, JobView
 from .result import BenchRow, DeviceInfo, row_type
 from .worker_process import visit_worker
 
 STARTUP_LIMIT_S = 180.0  # from the start of a worker to its first word: imports, and the first CUDA context
 KEPT_JOBS = 100  # ended jobs that view() still knows
 GRACE_S = 20.0  # how long a job goes on that nobody looks at
-_SURE_AFTER = 0.04  # of a job, before the rest of it is estimated
 
 WORKER_COMMAND = (sys.executable, "-m", "flashmask_core.bench.worker", "--with-parent")
-
-
-@dataclass(frozen=True)
-class JobView:
-    """A job as it is now."""
-
-    id: str
-    job: BenchJob
-    state: str  # "queued", "running", "done", "failed", "cancelled"
-    position: int | None  # 1 = next; 0 = running; None = ended
-    fraction: float
-    message: str
-    rows: tuple[BenchRow, ...]  # TrainRows of a "train" job
-    reason: str | None
-    elapsed_s: float  # since it began to run
-    where: DeviceInfo | None = None
-    remaining_s: float | None = None
-    unkept: str | None = None  # why its rows are not in the history
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
-
-
-@dataclass
-class _Record:
-    """A job while the runner has it; guarded by the runner's lock."""
-
-    id: str
-    job: BenchJob
-    state: str = "queued"
-    fraction: float = 0.0
-    message: str = ""
-    reason: str | None = None
-    rows: dict = field(default_factory=dict)  # (case index, provider, direction) -> BenchRow
-    where: DeviceInfo | None = None
-    cancel: bool = False
-    watchers: list[Callable[[], bool]] = field(default_factory=list)
-    seen: float = field(default_factory=time.monotonic)
-    unkept: str | None = None
-    began: float | None = None
-    ended: float | None = None
 
 
 class BenchRunner:
@@ -105,9 +63,9 @@ class BenchRunner:
         self._command, self._startup_limit_s = command, startup_limit_s
         self._histories, self._grace_s = {"bench": history, "train": trained}, grace_s
         self._lock = threading.Condition()
-        self._records: dict[str, _Record] = {}
-        self._waiting: deque[_Record] = deque()
-        self._running: _Record | None = None
+        self._records: dict[str, JobRecord] = {}
+        self._waiting: deque[JobRecord] = deque()
+        self._running: JobRecord | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -119,7 +77,7 @@ class BenchRunner:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the benchmark runner is closed")
-            record = _Record(new_id(), job, message="waiting", watchers=[watcher] if watcher else [])
+            record = JobRecord(new_id(), job, message="waiting", watchers=[watcher] if watcher else [])
             self._records[record.id] = record
             self._waiting.append(record)
             ended = [r.id for r in self._records.values() if r.ended is not None]
@@ -142,20 +100,8 @@ class BenchRunner:
         """The job as it is now; KeyError for an id this runner does not know (any more)."""
         with self._lock:
             record = self._records[job_id]
-            position = None
-            if record.state == "running":
-                position = 0
-            elif record.state == "queued":
-                position = self._waiting.index(record) + 1
-            until = time.monotonic() if record.ended is None else record.ended
-            elapsed_s = 0.0 if record.began is None else until - record.began
-            remaining_s = None
-            if record.state == "running" and record.fraction >= _SURE_AFTER:
-                remaining_s = elapsed_s * (1 - record.fraction) / record.fraction
-            return JobView(
-                record.id, record.job, record.state, position, record.fraction, record.message,
-                tuple(record.rows.values()), record.reason, elapsed_s, record.where, remaining_s, record.unkept,
-            )  # fmt: skip
+            position = self._waiting.index(record) + 1 if record.state == "queued" else None
+            return record.view(0 if record.state == "running" else position)
 
     def jobs(self) -> list[JobView]:
         """Every job the runner knows, oldest first."""
@@ -212,7 +158,7 @@ class BenchRunner:
                 self._running = None
                 self._end(record, state, reason)
 
-    def _keep(self, record: _Record, write: Callable[[History], object]) -> None:
+    def _keep(self, record: JobRecord, write: Callable[[History], object]) -> None:
         """Write into the history of its kind; a file that does not take it stops no measurement."""
         history = self._histories.get(record.job.kind)
         if history is None or record.unkept:
@@ -222,35 +168,21 @@ class BenchRunner:
         except ValueError as problem:
             record.unkept = str(problem)
 
-    def _tick(self, running: _Record) -> str | None:
+    def _tick(self, running: JobRecord) -> str | None:
         """Give up places in the queue that nobody waits for; why the running job is to be ended, or None."""
         with self._lock:
             for record in list(self._waiting):
-                reason = self._stopped(record)
+                reason = record.stopped(self._grace_s)
                 if reason:
                     self._waiting.remove(record)
                     self._end(record, "cancelled", reason)
-        return self._stopped(running)
+        return running.stopped(self._grace_s)
 
-    def _stopped(self, record: _Record) -> str | None:
-        """Why a job is to be ended before its end, or None."""
-        if record.cancel:
-            return "cancelled"
-        now = time.monotonic()
-        if not record.watchers or any(_answer(watcher) for watcher in record.watchers):
-            record.seen = now
-        if now - record.seen > self._grace_s:
-            return f"cancelled: its page was closed, and nobody has looked for {self._grace_s:g} s"
-        return None
-
-    def _end(self, record: _Record, state: str, reason: str | None = None) -> None:
-        record.state, record.reason, record.ended = state, reason, time.monotonic()
-        record.message = reason or state
-        if state == "done":
-            record.fraction = 1.0
+    def _end(self, record: JobRecord, state: str, reason: str | None = None) -> None:
+        record.end(state, reason)
         self._lock.notify_all()
 
-    def _run(self, record: _Record, caches: str | None) -> tuple[str, str | None]:
+    def _run(self, record: JobRecord, caches: str | None) -> tuple[str, str | None]:
         """Run a job, in as many workers as it takes; (final state, reason)."""
         job = record.job
         while True:
@@ -281,7 +213,7 @@ class BenchRunner:
             if len(set(over)) == len(job.cases):
                 return "done", None
 
-    def _take(self, record: _Record, event: dict) -> None:
+    def _take(self, record: JobRecord, event: dict) -> None:
         match event["event"]:
             case "device":
                 record.where = DeviceInfo(**event["where"])
@@ -292,17 +224,10 @@ class BenchRunner:
             case "row":
                 self._take_row(record, event["case"], row_type(record.job.kind).from_json(event["row"]))
 
-    def _take_row(self, record: _Record, number: int, row: BenchRow) -> None:
+    def _take_row(self, record: JobRecord, number: int, row: BenchRow) -> None:
         key = (number, row.provider, row.direction)
         if key in record.rows and record.rows[key].status == "ok":
             return  # measured before the worker ended
         with self._lock:
             record.rows[key] = row
         self._keep(record, lambda history: history.add(record.id, row))
-
-
-def _answer(watcher: Callable[[], bool]) -> bool:
-    try:
-        return bool(watcher())
-    except Exception:  # whoever cannot say any more is gone
-        return False

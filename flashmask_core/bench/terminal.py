@@ -8,8 +8,9 @@ from pathlib import Path
 
 from .config import BenchCase, BenchJob
 from .history import History
+from .job_record import JobView
 from .result import BenchRow, dumps, read_rows
-from .runner import BenchRunner, JobView
+from .runner import BenchRunner
 from .table import duration_text, header, row_line
 
 

@@ -17,8 +17,8 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from flashmask_core.bench.config import BenchJob
+from flashmask_core.bench.job_record import JobView
 from flashmask_core.bench.result import DeviceInfo
-from flashmask_core.bench.runner import JobView
 from flashmask_core.bench.server import get_runner, probe_device
 from flashmask_core.bench.table import duration_text
 

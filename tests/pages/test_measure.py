@@ -6,7 +6,7 @@ from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.history import History
 from flashmask_core.bench.report import to_json
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
-from flashmask_core.bench.runner import JobView
+from flashmask_core.bench.job_record import JobView
 from pages.ui.measure import results
 from pages.ui.words import plain
 

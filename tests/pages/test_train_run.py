@@ -8,7 +8,7 @@ import pytest
 from page_tools import html_of
 
 from flashmask_core.bench.result import DeviceInfo
-from flashmask_core.bench.runner import JobView
+from flashmask_core.bench.job_record import JobView
 from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.result import TrainRow, to_csv, to_json
 from pages.ui import theme
