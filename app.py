@@ -15,7 +15,7 @@ else:
         st.Page("pages/compose.py", title="Compose", url_path="compose", default=True),
         st.Page("pages/compare.py", title="Compare", url_path="compare"),
         st.Page("pages/walk.py", title="Walk the kernel", url_path="walk"),
-        st.Page("pages/train.py", title="Pack a dataset", url_path="train"),
+        st.Page("pages/train.py", title="Pack and train", url_path="train"),
         st.Page("pages/measure.py", title="Measure", url_path="measure"),
         st.Page("pages/paper.py", title="The paper", url_path="paper"),
     ]

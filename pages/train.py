@@ -15,11 +15,11 @@ place = screen.pack
 
 _KEY_BYTES = 2 * 2 * 8 * 128  # of a token: K and V, bf16, 8 key heads of 128
 
-st.title("Pack a dataset", anchor=False)
+st.title("Pack and train", anchor=False)
 st.html(
     f"<style>{figures.CSS}</style>"
     '<p class="fm-sub">Lengths of documents, or of prompts and their answers, packed into sequences of one context: '
-    "what is wasted, what a kernel may skip, and what each GPU has to do.</p>"
+    "what is wasted, what a kernel may skip, what each GPU has to do, and how fast it trains.</p>"
 )
 
 

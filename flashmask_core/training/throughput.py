@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
@@ -117,7 +118,7 @@ def measure(case: TrainCase, engine: str, *, device: str = "cuda", backend: str 
         )  # fmt: skip
     except Exception as error:
         reason = _reason(error)
-        error.__traceback__ = None  # its frames hold tensors
+        _let_go(error)
         if cuda:
             try:
                 torch.cuda.synchronize()
@@ -148,6 +149,13 @@ def _reason(error: Exception) -> str:
     if isinstance(error, torch.OutOfMemoryError):
         return f"{OUT_OF_MEMORY}: take a shorter context or a smaller model. {line}"
     return f"{type(error).__name__}: {line}"
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Free the tensors that an exception, and those it came from, hold in their frames."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__, error = None, error.__context__
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+import weakref
 
 import pytest
 import torch
@@ -96,7 +97,10 @@ def test_an_engine_that_fails_is_a_row_with_its_reason(error, reason, monkeypatc
         return error
 
     monkeypatch.setattr(throughput.Trainer, "step", step)
+    made = []
+    monkeypatch.setattr(throughput.Trainer, "__init__", lambda self, *a, **k: made.append(weakref.ref(self)))
     row = throughput.measure(a_case(), "dense", device="cpu")
+    assert made[0]() is None, "its memory is given back"
     assert row.status == "failed" and row.reason.startswith(reason) and dumps(row.to_json())
 
 

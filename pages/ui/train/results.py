@@ -14,7 +14,7 @@ from . import charts
 
 _FEW = 12  # lines of a table that need no scrolling
 PAPER = (
-    f"The paper reports {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}× over a dense mask in SFT, LoRA, DPO and RM, on A100s "
+    f"The paper reports {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}× over a dense mask in SFT, LoRA, DPO and RM "
     "([arXiv 2410.01359](https://arxiv.org/abs/2410.01359), abstract)"
 )
 
@@ -144,7 +144,7 @@ def legend_html(rows: list[TrainRow], dark: bool, band: bool = False) -> str:
     ]  # fmt: skip
     if band:
         parts.append('<span><i class="fm-key" style="background:color-mix(in srgb,var(--fm-dim) 16%,transparent)"></i>'
-                     f"the paper, A100: {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}×</span>")  # fmt: skip
+                     f"the paper: {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}×</span>")  # fmt: skip
     return f'<div class="fm-legend">{"".join(parts)}</div>'
 
 
