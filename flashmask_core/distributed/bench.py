@@ -41,10 +41,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("context parallel is measured on a CUDA GPU a rank, and PyTorch finds none")
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     try:
         _bench(arguments)
+    except ValueError as error:  # a mask or a deal that cannot be
+        raise SystemExit(f"flashmask_core.distributed.bench: {error}") from None
     finally:
         dist.destroy_process_group()
 

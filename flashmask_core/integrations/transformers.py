@@ -33,7 +33,10 @@ def register(name: str = NAME, backend: str = "auto") -> str:
     from transformers.masking_utils import AttentionMaskInterface
 
     if "flash" in name:
-        raise ValueError(f"name: Transformers takes every name with 'flash' in it for FlashAttention, got {name!r}")
+        raise ValueError(
+            f"name: Transformers takes every name with 'flash' in it for a FlashAttention package that it would load, got "
+            f"{name!r}; use attn_implementation={NAME!r}, which register() gives"
+        )
 
     def attention(module, query, key, value, attention_mask=None, scaling=None, dropout=0.0, is_causal=None, **kwargs):
         """query [B, H, Sq, D], key and value [B, Hk, Sk, D] -> (out [B, Sq, H, D], None)."""

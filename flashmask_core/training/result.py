@@ -74,7 +74,12 @@ class TrainRow:
     @property
     def setting(self) -> tuple:
         """What has to be the same for two rows to be held against each other: all but engine, context and device."""
-        return self.task, self.data, *sorted(self.model.items()), self.dtype, self.deterministic
+        return self.task, *self.setup
+
+    @property
+    def setup(self) -> tuple:
+        """What rows that stand in one chart share: examples, model and precision."""
+        return self.data, *sorted(self.model.items()), self.dtype, self.deterministic
 
     @property
     def key(self) -> tuple:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from page_tools import html_of
@@ -165,6 +166,17 @@ def test_the_figures_say_what_rows_say():
     assert len(results.table_rows(case_rows)) == 6 and "at most 0.0e+00" in results.agreement(case_rows)
     rows = list(csv.DictReader(io.StringIO(to_csv(case_rows))))
     assert rows[0]["speedup_over_dense"] == "3.0" and json.loads(to_json(case_rows))["rows"][4]["reason"]
+
+
+def test_rows_of_other_models_and_precisions_stand_in_charts_of_their_own():
+    usual = rows_of(_Job(TrainPlace(tasks=("sft",))))
+    exact = [replace(row, dtype="float32", deterministic=True, tokens_per_s=1.0, losses=(1.0,)) for row in usual[:3]]
+    small = [replace(row, model={**row.model, "layers": 2}, longest=True) for row in usual[:3]]
+    rows = [*exact, *usual, *small]
+    assert charts.in_one_chart(rows, timed=True) == usual and charts.in_one_chart(rows, timed=False) == exact
+    table = results.table_rows(rows)
+    assert {line["Layers"] for line in table} == {2, 4} and {line["Dtype"] for line in table} == {"float32", "bfloat16"}
+    assert "Layers" not in results.table_rows(usual)[0] and charts.in_one_chart([], timed=True) == []
 
 
 class _Job:

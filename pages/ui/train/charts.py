@@ -30,6 +30,22 @@ def rate_text(value: float) -> str:
     return f"{value / 1e6:.2f}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e3 else f"{value:.0f}"
 
 
+def in_one_chart(rows: list[TrainRow], timed: bool) -> list[TrainRow]:
+    """The rows that share a model, data and precision: those with the most times, or, for losses, deterministic ones
+    first and then those with the most."""
+    setups: dict[tuple, list[TrainRow]] = {}
+    for row in rows:
+        setups.setdefault(row.setup, []).append(row)
+
+    def worth(own: list[TrainRow]) -> tuple:
+        steps = [row for row in own if not row.longest]
+        if timed:
+            return (sum(bool(row.tokens_per_s) for row in steps),)
+        return any(row.deterministic and row.losses for row in steps), sum(bool(row.losses) for row in steps)
+
+    return max(setups.values(), key=worth, default=[])
+
+
 def steps_of(rows: list[TrainRow], task: str) -> list[TrainRow]:
     """The rows of a task that are no search for the longest context, the shortest first."""
     return sorted((row for row in rows if row.task == task and not row.longest), key=lambda row: row.context)

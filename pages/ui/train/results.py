@@ -13,6 +13,7 @@ from .. import theme
 from . import charts
 
 _FEW = 12  # lines of a table that need no scrolling
+_OF_THE_SETUP = ("Layers", "Dtype")  # columns that are left out where all rows say the same
 PAPER = (
     f"The paper reports {PAPER_SPEEDUPS[0]}× to {PAPER_SPEEDUPS[1]}× over a dense mask in SFT, LoRA, DPO and RM "
     "([arXiv 2410.01359](https://arxiv.org/abs/2410.01359), abstract)"
@@ -26,6 +27,8 @@ def table_rows(rows: list[TrainRow]) -> list[dict]:
             "Task": TASK_LABELS[row.task],
             "Context": f"{'longest: ' if row.longest else ''}{'≥ ' if row.at_least else ''}{row.context:,}",
             "Engine": ENGINE_LABELS[row.engine],
+            "Layers": row.model.get("layers"),
+            "Dtype": row.dtype,
             "Outcome": row.reason or row.status,
             "Tokens a second": row.tokens_per_s and round(row.tokens_per_s),
             "× dense": speedup(row, rows),
@@ -39,6 +42,7 @@ def table_rows(rows: list[TrainRow]) -> list[dict]:
         for row in rows
     ]
     said = [name for name in shown[0] if any(line[name] not in (None, "") for line in shown)] if shown else []
+    said = [name for name in said if name not in _OF_THE_SETUP or len({line[name] for line in shown}) > 1]
     return [{name: line[name] for name in said} for line in shown]
 
 
@@ -73,27 +77,28 @@ def show(rows: list[TrainRow], *, key: str) -> None:
     """Everything that rows say. The engines' names and colours stand once, above the panels."""
     tasks = [task for task in TASK_LABELS if any(row.task == task for row in rows)]
     colors, dark = theme.colors(), theme.is_dark()
-    if any(row.tokens_per_s for row in rows):
-        _throughput(rows, tasks, colors, dark, key)
+    timed, repeatable = charts.in_one_chart(rows, timed=True), charts.in_one_chart(rows, timed=False)
+    if any(row.tokens_per_s for row in timed):
+        _throughput(timed, tasks, colors, dark, key)
+        st.caption(setting_text(timed))
     longest = longest_html(rows, tasks)
     if longest:
         st.markdown("**The longest context of which a step fits**")
         st.html(longest)
-    found = {task: made for task in tasks if (made := charts.curves(rows, task, colors, dark))}
+    found = {task: made for task in tasks if (made := charts.curves(repeatable, task, colors, dark))}
     if found:
         st.markdown("**Loss, step by step, on the same batches**")
-        st.html(legend_html(rows, dark))
+        st.html(legend_html(repeatable, dark))
         for task, column in zip(found, st.columns(len(found), gap="small")):
             figure, context = found[task]
             with column:
                 st.html(f'<p class="fm-panel"><b>{TASK_LABELS[task]}</b> {charts.size_text(context)} tokens</p>')
                 st.plotly_chart(figure, width="stretch", key=f"loss_{task}_{key}", config={"displayModeBar": False})
-        st.caption(agreement(rows))
+        st.caption(f"{agreement(repeatable)}  \n{setting_text(repeatable)}")
     table(rows)
     with st.container(horizontal=True, gap="small", key=f"train_files_{key}"):
         st.download_button("Rows, .csv", to_csv(rows), "training.csv", on_click="ignore", key=f"train_csv_{key}")
         st.download_button("Rows, .json", to_json(rows), "training.json", on_click="ignore", key=f"train_json_{key}")
-    st.caption(setting_text(rows))
 
 
 def _throughput(rows: list[TrainRow], tasks: list[str], colors: dict, dark: bool, key: str) -> None:
@@ -177,7 +182,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def setting_text(rows: list[TrainRow]) -> str:
-    """Model, data and steps of rows; what differs between them is in the table or the files."""
+    """Model, data and steps of rows that share them."""
     model = rows[0].model
     said = [f"{_counted(model['layers'], 'layer')} of width {model['width']:,}, {_counted(model['heads'], 'query head')} on "
             f"{_counted(model['kv_heads'], 'key head')}, "
