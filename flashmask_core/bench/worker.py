@@ -21,6 +21,7 @@ from .environment import interpreter_device, utc_now
 from .result import BenchRow, dumps
 
 FATAL_EXIT = 4
+AHEAD_SHARE = 0.5  # of a job, for what is compiled before anything is timed
 
 
 def main() -> int:
@@ -61,6 +62,7 @@ def _bench(job: BenchJob, say: Callable) -> None:
     where = device.info()
     say(event="device", where=asdict(where))
     ahead = _TriedAhead(job, say) if job.parallel > 1 else None
+    begun = AHEAD_SHARE if ahead else 0.0
     for number, case in enumerate(job.cases):
         if number in job.done:
             continue
@@ -71,7 +73,7 @@ def _bench(job: BenchJob, say: Callable) -> None:
 
         def on_progress(provider: str, message: str, fraction: float) -> None:
             say(event="progress", case=number, provider=provider, message=f"{_name(case)}: {message}",
-                fraction=(number + fraction) / len(job.cases))  # fmt: skip
+                fraction=begun + (1 - begun) * (number + fraction) / len(job.cases))  # fmt: skip
 
         excluded = {provider for at, provider, _ in job.excluded if at == number}
         try_provider = ahead and (lambda case, name: ahead.tried[number, name])
@@ -118,7 +120,7 @@ class _TriedAhead:
                 self._progress(say, number, name, len(todo), job.parallel)
 
     def _progress(self, say: Callable, number: int, name: str, count: int, parallel: int) -> None:
-        say(event="progress", case=number, provider=name, fraction=0.0,
+        say(event="progress", case=number, provider=name, fraction=AHEAD_SHARE * len(self.tried) / count,
             message=f"{len(self.tried)} of {count} engines compiled and weighed, {parallel} at once")  # fmt: skip
 
 

@@ -55,6 +55,7 @@ def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
             row.dtype != "bfloat16",
             row.head_dim != 128,
             abs(row.heads - screen.heads),
+            -int("".join(filter(str.isdigit, row.date_utc or "0"))[:14]),  # the newest of those that are alike
         )
 
     rows = min(timed, key=distance)
