@@ -1,9 +1,12 @@
 """The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.history import History
+from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.report import to_json
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from flashmask_core.bench.job_record import JobView
@@ -270,7 +273,7 @@ def test_two_runs_beside_each_other(open_app, runner):
     measured(runner, app, *both_rows(BenchCase("causal", 384), 1.0))
     app = measured(runner, app, *both_rows(BenchCase("causal", 384), 1.5))
     options = app.selectbox(key="m_beside").options
-    assert len(options) == 3 and "causal, N = 384" in options[1]
+    assert len(options) == 4 and "causal, N = 384" in options[1] and "shipped" in options[3]
     app.selectbox(key="m_beside").set_value("job-1").run()
     assert not app.exception and measure_link(app)["beside"] == "job-1"
     table = app.dataframe[0].value
@@ -315,3 +318,15 @@ def test_a_history_that_cannot_be_read_is_named(open_app, monkeypatch, tmp_path)
     assert not app.exception and "bad.sqlite cannot be used" in app.warning[0].value
     monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "none.sqlite"))
     assert "is not in the history" in " ".join(info.value for info in open_app("measure", run="abc").info)
+
+
+def test_the_recorded_results_stand_beside_a_run(open_app, runner):
+    """Of the recording only what the run has measured too."""
+    recorded = [row for row in recorded_results() if row.mask_name == "causal" and row.seqlen_q == 8192][:2]
+    app = open_app("measure", mask="causal", n=384)
+    app = measured(runner, app, *(replace(row, median_ms=2 * row.median_ms) for row in recorded))
+    app.selectbox(key="m_beside").set_value("recorded").run()
+    assert not app.exception and measure_link(app)["beside"] == "recorded"
+    table = app.dataframe[0].value
+    assert list(table["Beside / shown"]) == [0.5, 0.5] and "Only in" not in table
+    assert any("shipped with this program" in caption.value for caption in app.caption) and not app.info

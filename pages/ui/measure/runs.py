@@ -10,6 +10,7 @@ import streamlit as st
 from flashmask_core.bench.charts import engine_label
 from flashmask_core.bench.history import History, Run, import_run
 from flashmask_core.bench.html_report import charts_of, html_report
+from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.report import MAX_FILE_BYTES, compare, devices_of, from_json, to_csv, to_json
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.bench.svg_chart import svg_chart
@@ -20,6 +21,8 @@ from ..words import plain
 from . import png, results
 
 _NONE = ""
+_RECORDED = "recorded"  # stands for the results that are shipped, beside a run
+_OF_THE_RECORDING = "the results shipped with this program, an H200"
 _SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 
@@ -36,21 +39,27 @@ def panel(busy: bool, known: bool) -> None:
             if name and name not in runs and (run := history.run(name)):
                 runs[name] = run
         rows = history.rows(trial.run) if trial.run else []
-        others = history.rows(trial.beside) if trial.beside else []
+        others = history.rows(trial.beside) if trial.beside not in (_NONE, _RECORDED) else []
+        if trial.beside == _RECORDED:
+            measured = {row.key for row in rows}
+            others = [row for row in recorded_results() if row.key in measured]
     except ValueError as problem:
-        st.warning(str(problem))
+        st.warning(plain(str(problem)))
         return
     st.subheader("Runs", anchor=False)
     _bar(runs, rows, trial.run if known else _NONE)
     st.caption(f"Kept in `{history.path}`, one SQLite file on the machine that serves this page.")
     for name, found in ((trial.run, rows), (trial.beside, others)):
-        if name and not found and name not in runs and not (known and name == trial.run):
-            st.info(f"The run {name} of this link is not in the history of this machine.")
+        if name in (_NONE, _RECORDED) or found or name in runs or known and name == trial.run:
+            continue
+        st.info(f"The run {name} of this link is not in the history of this machine.")
     if rows and not busy:
         run = runs[trial.run]
         _heading(run, rows)
-        if others:
-            _beside(run, rows, runs[trial.beside], others)
+        if trial.beside == _RECORDED:
+            _beside(rows, _OF_THE_RECORDING, others)
+        elif others:
+            _beside(rows, _name(runs[trial.beside]), others)
         results.show(rows, key=run.id)
 
 
@@ -59,12 +68,13 @@ def _bar(runs: dict[str, Run], rows: list[BenchRow], job: str) -> None:
     trial = state.current().trial
     shown = dict.fromkeys([_NONE, *([job] if job not in runs else []), *runs])
     st.session_state.m_shown = trial.run if trial.run in shown else _NONE
-    st.session_state.m_beside = trial.beside if trial.beside in runs else _NONE
+    st.session_state.m_beside = trial.beside if trial.beside in (*runs, _RECORDED) else _NONE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="runs_bar"):
         named = lambda run_id: _name(runs[run_id]) if run_id in runs else "the job above" if run_id else "none"  # noqa: E731
         st.selectbox("Shown", list(shown), key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
-        st.selectbox("Beside it", [_NONE, *runs], key="m_beside", format_func=named, on_change=_choose,
-                     args=("beside", "m_beside"), disabled=not rows)  # fmt: skip
+        st.selectbox("Beside it", [_NONE, *runs, _RECORDED], key="m_beside", on_change=_choose, args=("beside", "m_beside"),
+                     format_func=lambda name: _OF_THE_RECORDING if name == _RECORDED else named(name),
+                     disabled=not rows)  # fmt: skip
         with st.popover("Export", width=96, disabled=not rows, key="export", on_change="rerun") as box:
             if rows and box.open:
                 _exports(runs[trial.run], rows)
@@ -92,8 +102,8 @@ def _heading(run: Run, rows: list[BenchRow]) -> None:
     st.caption(f"**{plain(run.title)}** · {plain(said)}{run.rows} rows · {plain(place)}{more}{plain(origin)}")
 
 
-def _beside(run: Run, rows, other: Run, others) -> None:
-    """Both runs row by row."""
+def _beside(rows, other: str, others) -> None:
+    """Both runs row by row. other: what the second one is called."""
     pairs = compare(rows, others)
     same = [pair for pair in pairs if pair.ratio is not None]
     st.markdown("**Beside each other**")
@@ -101,7 +111,7 @@ def _beside(run: Run, rows, other: Run, others) -> None:
         slower = sum(pair.ratio > 1 for pair in same if pair.apart)
         faster = sum(pair.ratio < 1 for pair in same if pair.apart)
         st.caption(
-            f"Beside it: {plain(_name(other))}. {len(same)} times in both: it was slower in {slower}, faster in {faster}, "
+            f"Beside it: {plain(other)}. {len(same)} times in both: it was slower in {slower}, faster in {faster}, "
             "and in the others the quartiles overlap."
         )
     else:
