@@ -129,6 +129,11 @@ def ranks(found: packed.Packed) -> None:
 def files(found: packed.Packed) -> None:
     """The arrays that a training script takes."""
     st.subheader("Take it with you", anchor=False)
+    st.html(
+        '<p class="fm-sub">position_ids [sequences, context], answers from the end of their prompt on; cu_seqlens of all '
+        "sequences end to end, padding as a document of its own; startend_row_indices [sequences, 1, context, C], "
+        "causal.</p>"
+    )
     packing = found.packing
     try:
         size = len(packing.sequences) * packing.context
@@ -139,10 +144,6 @@ def files(found: packed.Packed) -> None:
     with st.container(horizontal=True, gap="small", key="pack_files"):
         for name, data in packed_files.items():
             st.download_button(name, data, name, on_click="ignore", key=f"pack_take_{name}")
-    st.caption(
-        "position_ids [sequences, context], answers from the end of their prompt on; cu_seqlens of all sequences end to "
-        "end, padding as a document of its own; startend_row_indices [sequences, 1, context, C], causal."
-    )
 
 
 settings()

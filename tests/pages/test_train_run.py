@@ -161,6 +161,7 @@ def test_the_figures_say_what_rows_say():
     assert rates.data[1].text[1] == "out of<br>memory"
     gains = charts.bars(case_rows, "sft", "speedup", colors, False)
     assert [trace.y[0] for trace in gains.data] == [3.0, 2.5] and gains.layout.shapes[0].y1 == 3.22
+    assert [trace.text[1] for trace in gains.data] == ["dense:<br>out of<br>memory"] * 2
     figure, context = charts.curves(case_rows, "sft", colors, False)
     assert context == 8192 and len(figure.data) == 3 and charts.bars([], "sft", "rate", colors, False) is None
     assert len(results.table_rows(case_rows)) == 6 and "at most 0.0e+00" in results.agreement(case_rows)

@@ -67,7 +67,7 @@ def bars(rows: list[TrainRow], task: str, view: str, colors: dict, dark: bool) -
         ys = [value(part[n]) or 0 if n in part else None for n in contexts]
         made.add_bar(
             x=[size_text(n) for n in contexts], y=ys, name=label,
-            text=[text(y) if y else _short(part.get(n)) for n, y in zip(contexts, ys)],
+            text=[text(y) if y else _why_not(part.get(n), own, view) for n, y in zip(contexts, ys)],
             textposition="outside", textangle=0, cliponaxis=False, textfont={"size": 11, "color": colors["dim"]},
             marker={"color": engine_color(engine, dark), "pattern": {"shape": _HATCH[engine], "fillmode": "overlay",
                     "size": 5, "fgcolor": colors["ground"], "fgopacity": 0.55}},
@@ -84,10 +84,17 @@ def bars(rows: list[TrainRow], task: str, view: str, colors: dict, dark: bool) -
     return made.update_layout(showlegend=False, hovermode="closest", bargap=0.22, bargroupgap=0.06, margin_t=10)
 
 
-def _short(row: TrainRow | None) -> str:
-    if row is None or row.status == "ok":
+def _why_not(row: TrainRow | None, rows: list[TrainRow], view: str) -> str:
+    """What stands where a bar is missing: what befell the engine, or the dense mask that it would be held against."""
+    if row is None:
         return ""
-    return "out of<br>memory" if row.reason.startswith("out of GPU memory") else "failed"
+    who = ""
+    if row.status == "ok" and view == "speedup":
+        row = next((one for one in rows if one.engine == "dense" and one.context == row.context), row)
+        who = "dense:<br>"
+    if row.status == "ok":
+        return ""
+    return who + ("out of<br>memory" if row.reason.startswith("out of GPU memory") else "failed")
 
 
 def curves(rows: list[TrainRow], task: str, colors: dict, dark: bool) -> tuple[go.Figure, int] | None:

@@ -85,6 +85,7 @@ def show(rows: list[TrainRow], *, key: str) -> None:
     if longest:
         st.markdown("**The longest context of which a step fits**")
         st.html(longest)
+        st.caption(setting_text([row for row in rows if row.longest], steps=False))
     found = {task: made for task in tasks if (made := charts.curves(repeatable, task, colors, dark))}
     if found:
         st.markdown("**Loss, step by step, on the same batches**")
@@ -181,12 +182,12 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def setting_text(rows: list[TrainRow]) -> str:
+def setting_text(rows: list[TrainRow], steps: bool = True) -> str:
     """Model, data and steps of rows that share them."""
     model = rows[0].model
     said = [f"{_counted(model['layers'], 'layer')} of width {model['width']:,}, {_counted(model['heads'], 'query head')} on "
             f"{_counted(model['kv_heads'], 'key head')}, "
             f"feed-forward {model['hidden']:,}, vocabulary {model['vocabulary']:,}, random weights" if model else "",
             "activations recomputed a layer at a time" if model.get("recompute") else "", rows[0].dtype,
-            f"{_counted(rows[0].steps, 'step')} timed after {rows[0].warmup}", f"data: {rows[0].data}"]  # fmt: skip
+            f"{_counted(rows[0].steps, 'step')} timed after {rows[0].warmup}" if steps else "", f"data: {rows[0].data}"]  # fmt: skip
     return "; ".join(filter(None, said)) + "."
