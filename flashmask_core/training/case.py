@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from hashlib import sha256
 
 from ..checks import whole
@@ -65,7 +67,7 @@ class TrainCase:
         if not self.time_limit_s > 0:
             raise ValueError(f"time_limit_s: wanted more than 0, got {self.time_limit_s}")
         if self.lengths:
-            check_examples(self.task, read_text(self.lengths))
+            check_examples(self.task, _examples(self.lengths))
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -88,14 +90,23 @@ class TrainCase:
         if not self.lengths:
             return f"drawn by the paper's recipe, seed {self.seed}"
         name = sha256(f"{self.lengths}|{self.policy}|{self.too_long}".encode()).hexdigest()[:8]
-        return f"{len(read_text(self.lengths)):,} examples of one's own, {POLICIES[self.policy]} ({name})"
+        return f"{len(_examples(self.lengths)):,} examples of one's own, {POLICIES[self.policy]} ({name})"
+
+    def check(self) -> None:
+        """ValueError naming an example that does not fit into the context, or that there is none to train on."""
+        examples = _examples(self.lengths) if self.lengths else ()
+        if examples and not any(0 < example.tokens <= self.context for example in examples):
+            self.sequences(1)
+        long = [example for example in examples if example.tokens > self.context]
+        if long and self.too_long != "drop":
+            self.sequences(1)
 
     def sequences(self, count: int, context: int | None = None) -> list[Sequence]:
         """`count` packed sequences of the case, or of another context; ValueError for examples that do not fit."""
         context = context or self.context
         if not self.lengths:
             return list(pack(draw(context, FORMS[self.task], count, self.seed), context).sequences[:count])
-        examples = read_text(self.lengths)
+        examples = list(_examples(self.lengths))
         tokens = sum(example.tokens for example in examples)
         times = min(-(-count * context // max(1, tokens)), MAX_EXAMPLES // len(examples))
         found = pack(examples * max(1, times), context, self.policy, self.too_long).sequences
@@ -113,7 +124,13 @@ class TrainCase:
         return cls(**record)
 
 
-def check_examples(task: str, examples: list[Example]) -> None:
+@lru_cache(maxsize=4)
+def _examples(lengths: str) -> tuple[Example, ...]:
+    """Read once for all cases of a job."""
+    return tuple(read_text(lengths))
+
+
+def check_examples(task: str, examples: Iterable[Example]) -> None:
     """ValueError naming the first example whose answers the task's loss cannot take."""
     fewest, most, wants = {"dpo": (2, 2, "2 answers, chosen and rejected"), "rm": (2, None, "2 answers or more, the best "
                            "first")}.get(task, (0, 1, "a document, or a prompt with 1 answer"))  # fmt: skip

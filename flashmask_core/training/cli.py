@@ -99,7 +99,7 @@ def cases_of(arguments: argparse.Namespace) -> list:
     if not cases:
         raise ValueError("--contexts: wanted at least one, or --longest")
     for case in cases:
-        case.sequences(1)  # examples that do not fit are told before anything starts
+        case.check()  # examples that do not fit are told before anything starts
     return cases
 
 

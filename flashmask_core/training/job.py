@@ -29,7 +29,7 @@ def run_job(job: BenchJob, say: Callable) -> None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the first product is made
     say(event="device", where=asdict(where(device)))
     for case in job.cases:
-        case.sequences(1)  # examples that do not fit are told before anything is trained
+        case.check()  # examples that do not fit are told before anything is trained
     whole = sum(case.worth for case in job.cases)
     for number, case in enumerate(job.cases):
         if number in job.done:

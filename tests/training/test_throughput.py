@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+import time
 import weakref
 
 import pytest
@@ -72,12 +73,23 @@ def test_a_reward_needs_two_answers_and_none_may_be_zero_long():
         assert row.status == "ok" and len(row.losses) == 1, row.reason
 
 
+def test_a_large_dataset_is_checked_in_a_moment():
+    lengths, start = ", ".join(["(90, 9)"] * 100_000), time.perf_counter()
+    for context in range(256, 256 + 20):
+        a_case(context=context, lengths=lengths).check()
+    assert time.perf_counter() - start < 10
+
+
 def test_examples_of_ones_own_are_repeated_where_they_are_few_and_refused_where_they_do_not_fit():
     sequences = a_case(lengths="(100, 20), 90", steps=3).sequences(3)
     assert len(sequences) == 3 and all(one.context == 256 and one.tokens > 128 for one in sequences)
     long = a_case(lengths="(300, 20), 90")
-    with pytest.raises(ValueError, match=r"lengths\[0\]: \(300, 20\) is 320 tokens, more than the context of 256; split it"):
-        long.sequences(1)
+    for ask in (long.check, lambda: long.sequences(1)):
+        with pytest.raises(ValueError, match=r"lengths\[0\]: \(300, 20\) is 320 tokens, more than the context of 256; split it"):
+            ask()
+    with pytest.raises(ValueError, match="no example is left to pack"):
+        a_case(lengths="300, 0", too_long="drop").check()
+    a_case(lengths="300, 1", too_long="drop").check()
     assert a_case(lengths="(300, 20), 90", too_long="split").sequences(1) and long.sequences(1, 512)
     assert long.data != a_case(lengths="(300, 20), 91").data
 

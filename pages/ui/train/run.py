@@ -191,7 +191,7 @@ def cases_of(place: PackPlace) -> tuple[TrainCase, ...]:
     if not cases:
         raise ValueError("Contexts: wanted at least one, or the longest")
     for case in cases:
-        case.sequences(1)
+        case.check()
     return tuple(cases)
 
 
