@@ -137,4 +137,7 @@ def check_examples(task: str, examples: Iterable[Example]) -> None:
     for i, example in enumerate(examples):
         count = len(example.answers)
         if count < fewest or (most is not None and count > most):
-            raise ValueError(f"lengths[{i}]: {task} wants {wants}; {example} has {count or 'none'}")
+            raise ValueError(
+                f"lengths[{i}]: {task} wants {wants}; {example} has {count or 'none'}. Leave {task} out, or give it "
+                "examples of its form"
+            )

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.out:
             open(arguments.out, "a").close()  # a file that cannot be written is told before anything is trained
         code = _follow(todo, arguments, rows)
-    if arguments.record is not None:
+    if arguments.record is not None and rows:
         path = arguments.record or RECORDED_PATH
         print(f"{path} now holds {record(rows, path)} rows", file=sys.stderr)
     return code
@@ -161,7 +161,8 @@ def _follow(cases: list, arguments, rows: list) -> int:
     finally:
         runner.close()
     if view.state != "done":
-        print(f"flashmask_core train: {view.state}: {view.reason}", file=sys.stderr)
+        hint = ". --device cpu trains a tiny context without one" if "no CUDA GPU" in (view.reason or "") else ""
+        print(f"flashmask_core train: {view.state}: {view.reason}{hint}", file=sys.stderr)
         return 130 if view.state == "cancelled" else 2
     return int(any(row.engine == "flashmask" and row.status == "failed" for row in view.rows))
 

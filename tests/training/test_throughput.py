@@ -246,6 +246,9 @@ def test_the_command_line_trains_in_the_worker_and_goes_on_where_it_stopped(caps
     assert main([*command, "--engines", "dense", "flashmask", "--record", str(kept)]) == 0
     assert "has 2 of 2 rows already" in capsys.readouterr().err and len(recorded(kept)) == 2
     assert len(out.read_text().splitlines()) == 3
+    unmade = tmp_path / "unmade.json"
+    assert main([*command, "--contexts", "1024", "--engines", "dense", "--record", str(unmade)]) == 2
+    assert "on the CPU, through the interpreter, steps of at most 512 tokens" in capsys.readouterr().err and not unmade.exists()
 
 
 @pytest.mark.parametrize(

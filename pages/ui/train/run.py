@@ -44,6 +44,10 @@ def section() -> None:
     else:
         _with_gpu(gpu)
     _recorded()
+    st.caption(
+        "On a server without a browser: `python -m flashmask_core train --longest --out training.jsonl`, with `--lengths "
+        "FILE` for your own examples; `--record` puts its rows on this page."
+    )
 
 
 def _with_gpu(gpu) -> None:
