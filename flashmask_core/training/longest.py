@@ -72,7 +72,7 @@ def _next(rows: dict[int, TrainRow], low: int, high: int, most: int, memory: int
     foretells = sum(row.status == "ok" for row in rows.values()) >= _FORETELLING
     if high > most:  # all of them fitted
         size = min(most, _foretold(rows, memory) if foretells else 2 * low)
-        return size if size > low else None
+        return size if size >= low + max(STEP, low // 8) or low < size == most else None
     size = (high - high // 8 if foretells else (low + high) // 2) // STEP * STEP
     return size if low < size < high and high - low > max(STEP, low // 8) else None
 
