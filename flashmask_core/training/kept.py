@@ -41,6 +41,14 @@ class KeptRuns:
         except OSError as error:
             raise ValueError(f"{path} cannot be read: {error}") from None
 
+    def runs(self, most: int = 20) -> list[str]:
+        """The latest runs that have rows, newest first."""
+        try:
+            found = [(path.stat().st_mtime, path.stem) for path in self.folder.glob("*.jsonl") if path.stat().st_size]
+        except OSError as error:
+            raise ValueError(f"{self.folder} cannot be read: {error}") from None
+        return [name for _, name in sorted(found, reverse=True)[:most]]
+
     def _append(self, run_id: str, text: str) -> None:
         path = self.path(run_id)
         try:

@@ -50,7 +50,8 @@ class Runner:
 
 
 @pytest.fixture
-def runner(monkeypatch):
+def runner(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
     runner = Runner()
     monkeypatch.setattr("pages.ui.jobs.device", lambda: WHERE)
     monkeypatch.setattr("pages.ui.jobs.get_runner", lambda: runner)
@@ -127,13 +128,15 @@ def test_a_job_shows_progress_is_found_by_its_link_and_keeps_what_is_done_when_c
     assert len(app.dataframe[0].value) == 3 and not app.exception
 
 
-def test_a_run_is_found_again_after_the_server_was_started_anew(open_app, runner, monkeypatch, tmp_path):
-    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
+def test_a_run_is_found_again_after_the_server_was_started_anew(open_app, runner, tmp_path):
     for row in rows_of(_Job(TrainPlace(tasks=("sft",)))):
         KeptRuns().add("abc-123", row)
     app = open_app("train", train_run="abc-123")
     assert not app.exception and len(app.dataframe[0].value) == 6
     assert any(str(tmp_path / "training" / "abc-123.jsonl") in one.value for one in app.caption)
+    app = open_app("train")
+    app.selectbox(key="t_run").set_value("abc-123").run()
+    assert app.session_state["screen"].pack.train.run == "abc-123" and len(app.dataframe[0].value) == 6
     app = open_app("train", train_run="abc-124")
     assert any("abc-124 of this link is not on this machine" in one.value for one in app.info)
 

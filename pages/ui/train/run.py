@@ -11,7 +11,7 @@ from flashmask_core.training.case import TrainCase
 from flashmask_core.training.decoder import DecoderConfig
 from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.names import ENGINE_LABELS, TASK_LABELS, TASKS
-from flashmask_core.training.result import recorded
+from flashmask_core.training.result import TrainRow, recorded
 
 from .. import bar, cards, jobs, state
 from ..measure.results import place as device_text
@@ -63,9 +63,11 @@ def _with_gpu(gpu) -> None:
     job = BenchJob("train", cases, title=title(place.train))
     st.button(f"Train, {rows} {'row' if rows == 1 else 'rows'}", type="primary", key="train_run", width=160,
               disabled=jobs.busy("train"), on_click=jobs.start, args=("train", job))  # fmt: skip
+    kept = _kept_runs(place.train.run)
+    _earlier(place.train.run, kept)
     jobs.show("train", results)
     if place.train.run and jobs.view("train") is None:
-        _kept(place.train.run)
+        _kept(place.train.run, kept.get(place.train.run))
 
 
 def _without_gpu(why: str) -> None:
@@ -93,16 +95,37 @@ def _without_gpu(why: str) -> None:
     jobs.show("train_check", results)
 
 
-def _kept(run: str) -> None:
-    """A run that the server no longer has in mind."""
+def _kept_runs(run: str) -> dict[str, list[TrainRow]]:
+    """The rows of the latest runs on this machine, and of the one that is shown."""
     kept = KeptRuns()
     try:
-        rows = kept.rows(run)
+        return {name: rows for name in dict.fromkeys([*kept.runs(), run]) if name and (rows := kept.rows(name))}
     except ValueError as problem:
         st.warning(str(problem))
+        return {}
+
+
+def _earlier(shown: str, runs: dict[str, list[TrainRow]]) -> None:
+    """A choice among the runs that are kept, where there are any."""
+    if not runs:
         return
+
+    def name(run: str) -> str:
+        rows = runs.get(run)
+        if not rows:
+            return "none"
+        tasks = ", ".join(dict.fromkeys(TASK_LABELS[row.task] for row in rows))
+        return f"{(rows[0].date_utc or '')[:16].replace('T', ' ')} · {tasks} · {len(rows)} rows · {run[-4:]}"
+
+    state.seed("t_run", shown if shown in runs else "")
+    st.selectbox("Run shown", ["", *runs], format_func=name, width=420, key="t_run", on_change=_collect, args=("run",),
+                 disabled=jobs.busy("train"))  # fmt: skip
+
+
+def _kept(run: str, rows: list[TrainRow] | None) -> None:
+    """A run that the server no longer has in mind."""
     if rows:
-        st.caption(f"{device_text(rows[0].where, rows[0].date_utc)} · kept in `{kept.path(run)}`")
+        st.caption(f"{device_text(rows[0].where, rows[0].date_utc)} · kept in `{KeptRuns().path(run)}`")
         results.show(rows, key=run)
     else:
         st.info(f"The run {run} of this link is not on this machine.")
