@@ -16,7 +16,7 @@ from flashmask_core.training.names import TASKS
 from flashmask_core.training.tasks import Batch, answer_logprobs, dpo_loss, reward_loss, sft_loss
 from flashmask_core.training.throughput import Trainer, measure
 
-TINY = DecoderConfig(layers=2, width=32, heads=4, kv_heads=2, hidden=32, vocabulary=60)
+TINY = DecoderConfig(layers=2, width=64, heads=4, kv_heads=2, hidden=32, vocabulary=60)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
