@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.ui import bar, cards, check, shelf, state, upload
+from pages.ui import bar, cards, check, presses, shelf, state, upload
 from pages.ui.versus import figures, panes, sides
 from pages.ui.versus.place import Other
 
@@ -27,18 +27,19 @@ def other_bar() -> None:
     """B, and a button that exchanges the two."""
     source = sides.second_of(screen)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="other_bar"):
-        st.session_state.w_other = "" if source.file else source.text
+        state.seed("w_other", "" if source.file else source.text)
         st.text_input(
             "B: compare it with",
             key="w_other",
-            on_change=written,
+            on_change=presses.later(written),
             placeholder="an uploaded mask; type here to replace it",
         )
-        st.button("Swap A and B", on_click=swap, key="swap", width=132)
+        st.button("Swap A and B", on_click=presses.later(swap), key="swap", width=132)
 
 
 def written() -> None:
-    state.change(other=Other(st.session_state.w_other.strip()))
+    if not state.is_late("w_other"):
+        state.change(other=Other(st.session_state.w_other.strip()))
 
 
 def swap() -> None:
@@ -97,7 +98,7 @@ def explained(found, findings) -> None:
     labels = ["only A shows"] * bool(found.extra_pairs) + ["only B shows"] * bool(found.missing_pairs)
     with st.container(horizontal=True, gap="small", key="places"):
         for place, label in zip(places, labels):
-            st.button(f"First that {label}: {place[0]:,}, {place[1]:,}", on_click=state.select, args=(place,),
+            st.button(f"First that {label}: {place[0]:,}, {place[1]:,}", on_click=presses.later(state.select, place),
                       key=f"first_{label}", help="Query, key")  # fmt: skip
 
 

@@ -2,13 +2,11 @@
 
 import streamlit as st
 
-from pages.ui import bar, beside, cards, jobs, numbers, picture, state
+from pages.ui import bar, beside, cards, jobs, numbers, picture, presses, state
 from pages.ui.stack import panel as stack
 
-state.current()
-picture.begin()
-stack.hear()
 screen = state.current()
+picture.begin()
 
 st.title("Compose a mask", anchor=False)
 st.html(
@@ -31,6 +29,7 @@ built = bar.built_or_explained(screen)
 
 @st.fragment
 def canvas_and_cards() -> None:
+    presses.begin_run()
     if state.current().mask != screen.mask:  # it was painted on
         st.rerun()
     left, right = st.columns([3.5, 1], gap="medium")

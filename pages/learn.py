@@ -5,7 +5,7 @@ from html import escape
 
 import streamlit as st
 
-from pages.ui import bar, state
+from pages.ui import bar, presses, state
 from pages.ui.lesson import board
 from pages.ui.lesson.exercises import Tiles
 from pages.ui.lesson.place import MAX_GOAL, PRACTICE
@@ -32,7 +32,7 @@ def chosen() -> None:
 
 @st.fragment
 def lesson() -> None:
-    board.hear()
+    presses.begin_run()
     number = state.current().lesson.step
     state.seed("lesson_step", number)
     st.pills(
@@ -40,7 +40,7 @@ def lesson() -> None:
         list(range(1, PRACTICE + 1)),
         format_func=named,
         key="lesson_step",
-        on_change=chosen,
+        on_change=presses.later(chosen),
         label_visibility="collapsed",
     )
     left, right = st.columns([2, 3.3], gap="medium")
@@ -71,9 +71,9 @@ def exercise(number: int, left, right) -> None:
                 walk_over(step.exercise)
         with st.container(horizontal=True, gap="small", key="lesson_way"):
             if number > 1:
-                st.button("Back", on_click=go, args=(number - 1,))
+                st.button("Back", on_click=presses.later(go, number - 1))
             label = "Next" if number < len(STEPS) else "Practice"
-            st.button(label, type="primary" if solved else "secondary", on_click=go, args=(number + 1,))
+            st.button(label, type="primary" if solved else "secondary", on_click=presses.later(go, number + 1))
         if solved and number == len(STEPS):
             st.code(code(step.exercise), language="python")
 
@@ -113,10 +113,10 @@ def practice(left, right) -> None:
             "<p>Eight tokens. Choose how the mask is packed, and set its numbers; or say that it does not fit.</p>",
         )
         state.seed("lesson_task", goal if known else OWN)
-        st.selectbox("Task", [*TASKS, OWN], format_func=task_name, key="lesson_task", on_change=choose_task)
+        st.selectbox("Task", [*TASKS, OWN], format_func=task_name, key="lesson_task", on_change=presses.later(choose_task))
         if not known:
             state.seed("lesson_goal", goal)
-            st.text_input("Goal", key="lesson_goal", on_change=choose_goal)
+            st.text_input("Goal", key="lesson_goal", on_change=presses.later(choose_goal))
         else:
             st.html(f'<div class="fm-lesson"><p class="task">{TASKS[goal]}</p></div>')
     with right:
@@ -131,11 +131,11 @@ def practice(left, right) -> None:
             query = {"mask": goal, "n": "8", "tile": "4x4"}
             st.page_link("pages/compose.py", label="Open it in Compose", query_params=query)
         with st.container(horizontal=True, gap="small", key="lesson_way"):
-            st.button("Back", on_click=go, args=(PRACTICE - 1,))
+            st.button("Back", on_click=presses.later(go, PRACTICE - 1))
             if known:
                 following = dict(zip(TASKS, [*list(TASKS)[1:], OWN]))[goal]
                 label = "My own mask" if following == OWN else "Next task"
-                st.button(label, type="primary" if now.solved else "secondary", on_click=take_task, args=(following,))
+                st.button(label, type="primary" if now.solved else "secondary", on_click=presses.later(take_task, following))
 
 
 def task_name(task: str) -> str:

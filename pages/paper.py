@@ -6,7 +6,7 @@ import streamlit as st
 
 from flashmask_core.bench.reproduce import BLOCKS
 from flashmask_core.bench.tile_time import time_model
-from pages.ui import copy_link, state, theme
+from pages.ui import copy_link, presses, state, theme
 from pages.ui.measure import results
 from pages.ui.paper import facts, figures, says, tables
 from pages.ui.paper.place import TIMES
@@ -26,7 +26,7 @@ def move(name: str) -> None:
 
 def chosen(name: str, label: str, options, **look) -> None:
     state.seed(f"p_{name}", getattr(place, name))
-    st.segmented_control(label, list(options), key=f"p_{name}", on_change=move, args=(name,), **look)
+    st.segmented_control(label, list(options), key=f"p_{name}", on_change=presses.later(move, name), **look)
 
 
 def block_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import state
+from pages.ui import presses, state
 from pages.ui.walk import controls, viewer
 
 screen = state.current()
@@ -19,7 +19,7 @@ st.html(f'<p class="fm-sub">{small.note}</p>')
 
 @st.fragment
 def loop() -> None:
-    viewer.hear()
+    presses.begin_run()
     viewer.loop(small, state.current().walk)
     state.publish()
 

@@ -8,10 +8,11 @@ import streamlit as st
 
 import flashmask_core as fm
 
-from . import copy_link, examples, presets, repair, state, upload, working
+from . import copy_link, examples, presets, presses, repair, state, upload, working
 from .build import Built, built, of_screen, runs_of
 from .link import MAX_LENGTH, RULES, Screen
 from .stack import panel as stack
+from .undo import buttons as undo
 
 _TILES = ["64 × 64", "128 × 64", "64 × 128", "128 × 128", "256 × 128", "128 × 256", "256 × 256"]
 
@@ -88,13 +89,13 @@ def length_and_tile(screen: Screen) -> None:
 def chips(screen: Screen, layers: bool = True) -> None:
     """Preset masks, layers if the page does not show them itself, undo and redo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="chips"):
-        st.session_state["w_preset"] = None if screen.file else presets.matching(screen.mask, screen.keys)
+        state.seed("w_preset", None if screen.file else presets.matching(screen.mask, screen.keys))
         st.pills(
             "Presets",
             list(presets.PRESETS),
             key="w_preset",
             label_visibility="collapsed",
-            on_change=_take_preset,
+            on_change=presses.later(_take_preset),
             width="stretch",
         )
         examples.popover()
@@ -104,25 +105,12 @@ def chips(screen: Screen, layers: bool = True) -> None:
             if box.open:
                 with box:
                     stack.panel(screen)
-        st.button(
-            ":material/undo:",
-            on_click=state.undo,
-            disabled=not state.can_undo(),
-            key="undo_text",
-            help="Undo: bring back the mask before the last change",
-        )
-        st.button(
-            ":material/redo:",
-            on_click=state.redo,
-            disabled=not state.can_redo(),
-            key="redo_text",
-            help="Redo: bring back the mask that was undone last",
-        )
+        undo.buttons()
 
 
 def _take_preset() -> None:
     name = st.session_state["w_preset"]
-    if name:
+    if name and not state.is_late("w_preset"):
         state.change(mask=presets.PRESETS[name](state.current().keys))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import cards, recorded, state
+from . import cards, presses, recorded, state
 from .build import Built, tile_counts
 from .link import Screen
 
@@ -28,8 +28,7 @@ def _offer_smaller_tiles(built: Built, screen: Screen) -> None:
         side = 1 << max(0, (length // 16).bit_length() - 1)
         st.button(
             f"Use tiles of {side} × {side}",
-            on_click=state.change,
-            kwargs={"block_m": side, "block_n": side},
+            on_click=presses.later(state.change, block_m=side, block_n=side),
             help="With tiles as large as this the whole mask is only a few of them.",
             width="stretch",
         )

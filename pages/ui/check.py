@@ -10,7 +10,7 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.masks.lint import Finding
 
-from . import cards, state, theme, thumbnail
+from . import cards, presses, state, theme, thumbnail
 from .build import Built, built, fitted_of
 from .shelf import shelf
 from .versus.place import Other
@@ -51,7 +51,7 @@ def summary(mask: Built) -> None:
         else:
             long = f"It is exactly a text of {len(checked.text):,} characters, of rectangles for the most part."
             st.caption(f"It is exactly `{checked.text}`." if len(checked.text) <= SHORT else long)
-            st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text_above")
+            st.button("Use this text", on_click=presses.later(state.change, mask=checked.text), key="use_text_above")
     serious = [finding for finding in checked.findings if finding.level != "note"]
     if serious:
         _list(serious[:3], mask, "above")
@@ -89,7 +89,7 @@ def _what_it_is(mask: Built, checked: Checked) -> None:
             st.markdown(f"This is exactly `{cut(checked.text)}`.")
     with right:
         if checked.text != _as_typed(mask):
-            st.button("Use this text", on_click=state.change, kwargs={"mask": checked.text}, key="use_text",
+            st.button("Use this text", on_click=presses.later(state.change, mask=checked.text), key="use_text",
                       width="stretch")  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _list(findings, mask: Built, key: str) -> None:
             st.html(finding_html(finding))
         if finding.at is not None:
             with right:
-                st.button("Look at it", key=f"{key}_{number}", on_click=state.select, args=(finding.at,),
+                st.button("Look at it", key=f"{key}_{number}", on_click=presses.later(state.select, finding.at),
                           width="stretch", help=f"Query {finding.at[0]:,}, key {finding.at[1]:,}")  # fmt: skip
 
 

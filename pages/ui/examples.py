@@ -7,7 +7,7 @@ import streamlit as st
 from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.examples import EXAMPLES, Example
 
-from . import state, theme, thumbnail
+from . import presses, state, theme, thumbnail
 
 
 def popover() -> None:
@@ -19,9 +19,8 @@ def popover() -> None:
                 with picture:
                     st.html(thumbnail.figure(_picture(example.name, theme.is_dark()), ""))
                 with words:
-                    st.button(
-                        example.name, on_click=_take, args=(example,), key=f"example_{example.name}", type="tertiary"
-                    )
+                    take = presses.later(_take, example)
+                    st.button(example.name, on_click=take, key=f"example_{example.name}", type="tertiary")
                     st.html(f'<p class="fm-sub">{example.about} <b>{example.pairs:,}</b> visible pairs.</p>')
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from flashmask_core.masks.column_mask import PACKINGS
 
-from . import check, figures, state, take, theme
+from . import check, figures, presses, state, take, theme
 from .build import Built
 
 _PAGE = 256
@@ -39,7 +39,7 @@ def _curves(place, built: Built, vectors: dict[str, np.ndarray], at: tuple[int, 
             figure,
             width="stretch",
             key="curves",
-            on_select=lambda: _click_on_curve(at[0]),
+            on_select=presses.later(_click_on_curve, at[0]),
             selection_mode="points",
             config={"displaylogo": False},
         )
@@ -70,7 +70,7 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, at: tuple[int, int]) -
         height=280,
         width="stretch",
         key=table,
-        on_select=lambda: _choose(table, row, rows.start),
+        on_select=presses.later(_choose, table, row, rows.start),
         selection_mode="single-row",
     )
 

@@ -12,13 +12,10 @@ _KEY = "canvas"
 
 
 def begin() -> None:
-    """Hear what the canvas has to tell, and take selection and view of the moment into the canvas's data.
-
-    Call it on every full run of a page, before anything is drawn.
+    """Take selection and view of the moment into the canvas's data, on every full run of a page.
 
     Between full runs the canvas moves on by itself, and its data, megabytes for a million tokens, stays as it is.
     """
-    presses.hear(_KEY, **_LISTENERS)
     screen = state.current()
     st.session_state.canvas_start = {
         "opened": st.session_state.opened,

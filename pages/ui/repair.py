@@ -11,7 +11,7 @@ import streamlit as st
 import flashmask_core as fm
 from flashmask_core.bench.ways_on import WayOn, ways_on
 
-from . import cards, estimate, state, theme, thumbnail
+from . import cards, estimate, presses, state, theme, thumbnail
 from .build import Built, fitted, of_screen
 from .link import Screen
 from .shelf import shelf
@@ -37,7 +37,7 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
         "are three ways on; the one that is chosen stands for it on this page.</div>"
     )
     if state.can_undo():
-        st.button("Undo the last change", on_click=state.undo, key="undo_repair", icon=":material/undo:")
+        st.button("Undo the last change", on_click=presses.later(state.undo), key="undo_repair", icon=":material/undo:")
     with st.container(key="repair"):
         picture, *columns = st.columns([0.72, 1, 1, 1], gap="small")
         with picture:
@@ -91,17 +91,17 @@ def _card(way: WayOn, chosen: str, fit: fm.Fit) -> None:
     st.html(cards.card(title, f"{way.changed_pairs:,}", body, foot=foot))
     if way.name != "passes":
         on = chosen == way.name
-        st.button("Shown below" if on else "Show this one", on_click=_choose, args=(way.name,), key=f"way_{way.name}",
+        st.button("Shown below" if on else "Show this one", on_click=presses.later(_choose, way.name), key=f"way_{way.name}",
                   width="stretch", disabled=on)  # fmt: skip
     elif way.masks is None:
         st.button("Too many passes to show", disabled=True, width="stretch", key="way_passes")
     elif chosen.startswith("pass "):
         number = int(chosen[5:])
-        st.button(f"Shown below: pass {number} of {fit.pass_count}. Next", on_click=_choose,
-                  args=(f"pass {number % fit.pass_count + 1}",), width="stretch", key="way_passes")  # fmt: skip
+        st.button(f"Shown below: pass {number} of {fit.pass_count}. Next", width="stretch",
+                  on_click=presses.later(_choose, f"pass {number % fit.pass_count + 1}"), key="way_passes")  # fmt: skip
     else:
-        st.button(f"Show pass 1 of {fit.pass_count}", on_click=_choose, args=("pass 1",), width="stretch",
-                  key="way_passes")  # fmt: skip
+        st.button(f"Show pass 1 of {fit.pass_count}", on_click=presses.later(_choose, "pass 1"),
+                  width="stretch", key="way_passes")  # fmt: skip
 
 
 def _picture(fit: fm.Fit) -> str:
@@ -127,7 +127,7 @@ def _list(fit: fm.Fit) -> None:
         st.dataframe(
             {"key": columns, "hidden runs": counts, "rows that are hidden": listed},
             hide_index=True, width="stretch", height=min(280, 38 + 35 * len(columns)), key=table,
-            on_select=lambda: _go_to(table, columns), selection_mode="single-row",
+            on_select=presses.later(_go_to, table, columns), selection_mode="single-row",
         )  # fmt: skip
         if many > _LISTED:
             st.caption(f"The first {_LISTED:,} of {many:,}.")

@@ -19,7 +19,7 @@ from . import presses, shelf
 from .link import PLACE, Screen, parse_tile
 
 _MOST_STEPS = 50  # that can be undone
-_LATE_S = 3.0  # what the browser sends may still carry the link and the texts from before the last change
+_LATE_S = 10.0  # what the browser sends may still carry the link and the texts from before the last change
 _MOST_LINKS = 16  # that are remembered as written by us
 _WRITTEN_THERE = ("at", "view", "step")  # of an address, by the browser itself
 
@@ -33,8 +33,9 @@ def open_screen(page: str) -> Screen:
         screen, problems = Screen.from_query(query)
         screen, missing = shelf.opened(screen)
         session.screen, session.link_problems = screen, problems + missing
-        session.published, session.sent = [*session.get("published", ()), (query, monotonic())][-_MOST_LINKS:], query
+        session.published, session.sent = [(query, monotonic())], query  # what comes later was asked for later
         _reopen()
+    presses.begin_run()
     _seed_widgets(session.screen)
     return session.screen
 
@@ -243,7 +244,7 @@ def seed(key: str, value) -> None:
 
 
 def is_late(key: str) -> bool:
-    """In the callback of a widget: True where nobody touched it, but its value is one that we have replaced meanwhile.
+    """When a widget was changed: True where nobody touched it, but its value is one that we have replaced meanwhile.
 
     Every request carries the values of all widgets, and one that was made before our last answer arrived has those from
     before it. Two things tell: the request was made for a press, or the address in it is not the one that we have sent.
@@ -252,7 +253,7 @@ def is_late(key: str) -> bool:
     value = session.get(key)
     replaced = session.get("replaced", {}).get(key, [])
     if any(value == before and monotonic() - when < _LATE_S for before, when in replaced):
-        if presses.waiting() or _bare(st.query_params.to_dict()) != _bare(session.sent):
+        if presses.made_this_run() or _bare(st.query_params.to_dict()) != _bare(session.sent):
             return True
     session.setdefault("seeded", {})[key] = value
     return False
@@ -260,11 +261,11 @@ def is_late(key: str) -> bool:
 
 def widget(key: str) -> dict:
     """Arguments of a widget that shows and changes a part of the screen."""
-    return {"key": key, "on_change": collect, "args": (key,)}
+    return {"key": key, "on_change": presses.later(collect, key)}
 
 
 def collect(key: str) -> None:
-    """Callback of one of the screen's widgets: what it says becomes part of the screen.
+    """One of the screen's widgets was changed: what it says becomes part of the screen.
 
     The others are not asked: they may still show an earlier screen when a link has just changed it. What nobody can
     read as a tile or as a length is put back.

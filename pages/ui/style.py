@@ -40,7 +40,6 @@ _PAGE_CSS = """
 @media (min-width: 641px) {
   [data-testid="stAppViewContainer"]:not(:has([data-testid="stSidebar"])) > * { margin-left: 200px; }
   .st-key-w_preset { min-height: 66px; }
-  .st-key-chips > .st-key-redo_text { margin-left: -8px; }
   .st-key-chips [role="radiogroup"] { flex-wrap: wrap; row-gap: 6px; overflow: visible; mask-image: none; }
   .st-key-chips [role="radiogroup"] button { flex-grow: 0; }
 }
@@ -56,8 +55,8 @@ _PAGE_CSS = """
   .st-key-other_bar > .st-key-w_other { flex-basis: 100%; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
   .st-key-chips { gap: .45rem; }
-  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text, .st-key-redo_text) { flex: 1 1 0; min-width: 0; }
-  .st-key-chips > :is(.st-key-undo_text, .st-key-redo_text) { flex: 0 0 34px; }
+  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_redo) { flex: 1 1 0; min-width: 0; }
+  .st-key-chips > .st-key-undo_redo { flex: 0 0 76px; }
   .st-key-chips > div.st-key-examples_menu { flex-grow: 1.3; }
   .st-key-chips > div:not(.st-key-w_preset) button { padding-inline: 2px; width: 100%; min-width: 0; }
   .st-key-chips > div:not(.st-key-w_preset) button p { font-size: 13px; }

@@ -32,10 +32,12 @@ class Screen:
     def go(self, **query):
         """Move to another screen of the Compose page without loading it again, as the Back button does."""
         self.settled()
+        before = self.word("opened")
         self.page.evaluate(
             "(q) => { history.pushState({}, '', '?' + q); dispatchEvent(new PopStateEvent('popstate')); }",
             urlencode(query),
         )
+        self.page.wait_for_function(f"(before) => {_ROOT}?.dataset.opened !== before", arg=before, timeout=30_000)
         return self.shows(query["mask"], query["n"], query.get("nk"))
 
     def shows(self, mask: str, n: int, nk: int | None = None):

@@ -136,6 +136,20 @@ def test_a_click_selects_everywhere_and_enters_the_link(shared):
     assert tab.told("selected") in (spot, {"q": spot["q"] + 1, "k": spot["k"] - 1})
 
 
+@pytest.mark.parametrize("wait_ms", [0, 420, 480])  # while the view comes to rest, and when it is told
+def test_another_address_right_behind_a_zoom_wins(shared, wait_ms):
+    tab = shared.go(mask="sliding_window(9)", n=64)
+    tab.point(0.4, 0.45)
+    tab.page.mouse.wheel(0, -400)
+    tab.page.wait_for_timeout(wait_ms)
+    tab.page.evaluate(
+        "() => { history.pushState({}, '', '?mask=full&n=64'); dispatchEvent(new PopStateEvent('popstate')); }"
+    )
+    tab.shows("full", 64)
+    tab.rested()
+    assert tab.told("view") == [0, 64, 0, 64] and "view=" not in tab.page.url
+
+
 def test_the_same_cell_can_be_chosen_again_after_the_length_changed(shared):
     """The server forgets the cell at N = 16; it must hear of it again, though it is what it heard last."""
     tab = shared.go(mask="causal", n=64)

@@ -61,7 +61,7 @@ def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
     assert 400 < int(width_of) < 1000
     expect_text(tab, f"causal & document(400, 600) & sliding_window({width_of})")
     same_as_the_library(tab, 1000, 1)
-    tab.page.locator(".st-key-undo_text button:visible").click()  # all of the drag is one step
+    tab.page.get_by_role("button", name="Undo", exact=True).click()  # all of the drag is one step
     expect_text(tab, "causal & document(400, 600) & sliding_window(333)")
     expect(tab.page.get_by_label("w of layer 3", exact=True)).to_have_value("333")
 
@@ -140,7 +140,7 @@ def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
     rect = f"rect({at['q']}, {at['q'] + 2}, {at['k']}, {at['k'] + 3})"
     expect_text(tab, f"(causal | (k < 20)) & ~rect({box}) | {rect}")
     same_as_the_library(tab, 100, 1)
-    tab.page.locator(".st-key-undo_text button:visible").click()
+    tab.page.get_by_role("button", name="Undo", exact=True).click()
     expect_text(tab, f"(causal | (k < 20)) & ~rect({box})")
 
 
@@ -185,3 +185,23 @@ def test_what_is_painted_beyond_reach_says_so_and_offers_ways_on(shared):
     tab.page.get_by_role("button", name="Undo the last change").click()
     tab.page.get_by_role("alert").filter(has_text="does not fit").wait_for(state="detached")
     assert text_of(tab).count("rect") == 1
+
+
+def test_fast_presses_of_undo_and_redo_all_count(shared):
+    tab = shared.go(mask="causal", n=64)
+    layers = tab.page.locator(".fm-layers")
+    expect(layers).to_have_attribute("data-layers", "1")
+    add = tab.page.get_by_role("button", name="Add", exact=True)
+    for _ in range(5):
+        add.click()
+    undo = tab.page.get_by_role("button", name="Undo", exact=True)
+    for _ in range(3):
+        undo.click()
+    expect(layers).to_have_attribute("data-layers", "3")
+    tab.page.locator("h1").click()
+    tab.page.keyboard.press("Control+z")
+    expect(layers).to_have_attribute("data-layers", "2")
+    for _ in range(2):
+        tab.page.keyboard.press("Control+Shift+z")
+    expect(layers).to_have_attribute("data-layers", "4")
+    same_as_the_library(tab, 64, 1)

@@ -82,6 +82,7 @@ def test_the_whole_lesson_wrong_and_right(screen, theme, width):
         assert it.page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")
         expect(it.page.locator(".fm-lesson.after")).to_be_visible()
         it.page.get_by_role("button", name="Next" if number < len(STEPS) else "Practice").click()
+    it.page.wait_for_selector(".fm-board[data-ready^='11: ']")
     it.page.reload()
     for number in range(1, len(STEPS) + 1):
         expect(it.page.get_by_role("radio", name=f"{number} ✓")).to_be_visible()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import streamlit as st
-from page_tools import html_of
+from page_tools import html_of, press
 
 import flashmask_core as fm
 from flashmask_core.masks.compare import runs_of
@@ -78,9 +78,9 @@ def test_an_upload_is_held_against_the_text_that_was_meant(open_app):
     app.button(key="swap").click().run()
     screen = app.session_state["screen"]
     assert (screen.file, screen.other) == (file, Other("sliding_window(512)"))
-    app.button(key="undo_text").click().run()
+    press(app, "undo")
     assert app.session_state["screen"].other == Other(file=file)
-    app.button(key="redo_text").click().run()
+    press(app, "redo")
     assert app.session_state["screen"] == screen
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import streamlit as st
-from page_tools import html_of, link_of, npy
+from page_tools import html_of, link_of, npy, press
 
 import flashmask_core as fm
 from pages.ui import shelf
@@ -58,7 +58,7 @@ def test_an_upload_is_shown_head_by_head(open_app):
     assert shelf.shelf().get(again.file).content.equals(shelf.shelf().get(name).content)
     app.text_input(key="w_mask").set_value("full").run()
     assert "file" not in app.query_params and app.session_state["screen"].mask == "full"
-    app.button(key="undo_text").click().run()
+    press(app, "undo")
     assert app.session_state["screen"].file == name
 
 

@@ -49,7 +49,9 @@ class Explorer {
       this.told = told;
       const fresh = !before || before.head.id !== head.id,
         opened = head.opened !== this.opened;
-      this.opened = head.opened;
+      this.opened = this.root.dataset.opened = head.opened;
+      this.heard = head.heard;
+      if (opened) arrived();
       if (fresh) {
         this.mask = new MaskVectors(payload);
         this.exactView = null;

@@ -1,13 +1,31 @@
 // One object for the mounted element of a component: `Kind` is made of the element that `selector` names, again when
 // Streamlit has put another one there, and `update` gives it what is new, and a function that tells the server of a
-// press and returns its number; a press that says the whole of something takes the place of those before. Returns what Streamlit calls at the end.
+// press and returns its number; `whole(said)` tells which values of earlier presses of that name this one makes
+// superfluous. Returns what Streamlit calls at the end.
 //
 // Streamlit loses triggers: of two that wait for one run the later replaces the earlier, and a run that another one stops
 // has not called everybody. So the presses stay in the component's state, numbered, and go along with whatever request
 // comes next; the server (presses.py) hears each number once, in order.
 const mounted = new WeakMap();
 const MOST_PRESSES = 64; // that are kept for a server that is busy
-let lastPress = 0;
+const PLACES = ["selection", "view", "step"]; // where a picture stands, as its address says too
+const ARRIVES_MS = 3000; // the server has answered another address by then
+let lastPress = 0,
+  movedAt = -Infinity;
+
+// Back, Forward and links ask for another address before the server has answered. Until then a picture shows what nobody
+// asks for any more: its places are not to be mixed into the new address, and a request that tells them would call the
+// old page back.
+window.addEventListener("popstate", () => (movedAt = Date.now()));
+window.addEventListener("click", (event) => leadsElsewhere(event) && (movedAt = Date.now()), { capture: true });
+const elsewhere = () => Date.now() - movedAt < ARRIVES_MS;
+const arrived = () => (movedAt = -Infinity);
+
+function leadsElsewhere(event) {
+  const link = event.composedPath().find((element) => element.tagName === "A" && element.href);
+  if (!link || link.target || link.hasAttribute("download") || event.ctrlKey || event.metaKey) return false;
+  return new URL(link.href).pathname !== window.location.pathname || new URL(link.href).search !== window.location.search;
+}
 
 function mount({ parentElement, setStateValue }, selector, Kind, update) {
   const root = parentElement.querySelector(selector);
@@ -18,9 +36,11 @@ function mount({ parentElement, setStateValue }, selector, Kind, update) {
     mounted.set(parentElement, here);
   }
   here.send = setStateValue;
-  update(here.it, (name, value, { whole = false } = {}) => {
+  update(here.it, (name, value, { whole = null } = {}) => {
+    if (elsewhere() && PLACES.includes(name)) return lastPress;
     lastPress = Math.max(lastPress + 1, Date.now());
-    const kept = whole ? here.presses.filter(([, other]) => other !== name) : here.presses;
+    const { heard = 0 } = here.it; // the highest number that the server is known to have heard
+    const kept = here.presses.filter(([n, other, said]) => n > heard && !(other === name && whole?.(said)));
     here.presses = [...kept, [lastPress, name, value]].slice(-MOST_PRESSES);
     here.send("presses", here.presses);
     return lastPress;

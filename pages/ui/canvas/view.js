@@ -28,6 +28,7 @@ const viewText = (view) => [view.c, view.w, view.r, view.h].map((v) => +v.toFixe
 
 // The address follows the picture at once and without the server; an earlier place is not worth a step of "back".
 function writeAddress(name, value) {
+  if (elsewhere()) return;
   const url = new URL(window.location.href);
   if (value === null) url.searchParams.delete(name);
   else url.searchParams.set(name, value);

@@ -29,7 +29,6 @@ def wall(cards: tuple[Card, ...], rule: str, *, key: str) -> Card | None:
     """Draw the cards; the one that was just clicked, else None."""
     session, name = st.session_state, f"chosen_of_{key}"
     listen = {"chosen": lambda number: session.update({name: number})}
-    presses.hear(key, **listen)
     presses.draw(_component(), key=key, data=wall_data(cards, rule), **listen)
     chosen = session.pop(name, None)
     return cards[chosen] if type(chosen) is int and 0 <= chosen < len(cards) else None

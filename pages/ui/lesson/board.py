@@ -85,11 +85,6 @@ def board(number: int, goal: str = "") -> None:
     presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
 
 
-def hear() -> None:
-    """Call it before anything is drawn."""
-    presses.hear(_KEY, **_LISTENERS)
-
-
 def _told(told) -> Progress | None:
     """The exercise that the browser speaks of, with the answer it sends; None if it is none that is open here."""
     if not isinstance(told, dict) or not isinstance(told.get("id"), str):

@@ -29,11 +29,6 @@ def _component():
     )
 
 
-def hear() -> None:
-    """Call it before anything is drawn."""
-    presses.hear(_KEY, **_LISTENERS)
-
-
 def panel(screen: Screen) -> None:
     """The layers of the screen's text, each with its parameters; every change goes into the text."""
     if screen.file:

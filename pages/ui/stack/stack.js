@@ -25,6 +25,7 @@ class Stack {
 
   update(data, report) {
     this.report = report;
+    this.heard = data.heard;
     if (this.gesture || (this.pending && data.heard < this.told)) return; // what comes later answers all of it
     this.pending = false;
     this.take(data);
@@ -218,9 +219,9 @@ class Stack {
 
   send() {
     this.last = Date.now();
-    const layers = this.layers.map(({ operator, negated, on, text }) => ({ operator, negated, on, text }));
-
-    this.told = this.report("stack", { layers, gesture: this.gesture ?? "" }, { whole: true });
+    const layers = this.layers.map(({ operator, negated, on, text }) => ({ operator, negated, on, text })),
+      gesture = this.gesture ?? "";
+    this.told = this.report("stack", { layers, gesture }, { whole: (said) => gesture && said.gesture === gesture });
     if (this.ending) this.gesture = this.ending = null;
   }
 }

@@ -36,6 +36,7 @@ class Comparison {
     const opened = head.opened !== this.opened;
     if (head.id !== this.root.dataset.mask) this.read(head, bytes, 4 + length);
     if (opened) {
+      arrived();
       this.selected = head.at && { q: head.at[0], k: head.at[1] };
       this.startView = head.view;
       this.resize();

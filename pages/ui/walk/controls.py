@@ -9,7 +9,7 @@ import streamlit as st
 
 import flashmask_core as fm
 
-from .. import bar, copy_link, presets, state
+from .. import bar, copy_link, presets, presses, state
 from ..build import Built, of_screen
 from ..link import Screen
 from . import small
@@ -69,7 +69,7 @@ def _tokens(screen: Screen) -> int:
 
 
 def _widget(key: str) -> dict:
-    return {"key": key, "on_change": _collect, "args": (key,)}
+    return {"key": key, "on_change": presses.later(_collect, key)}
 
 
 def _collect(key: str) -> None:

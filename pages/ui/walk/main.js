@@ -33,6 +33,7 @@ class Walker {
     this.report = report;
     const told = `${data.id} ${data.opened}`;
     if (told === this.told) return this.recolor();
+    if (data.opened !== this.replay?.data.opened) arrived();
     const sameLoop = this.replay && data.id === this.replay.data.id;
     this.told = told;
     this.replay = new Replay(data);

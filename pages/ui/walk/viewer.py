@@ -49,11 +49,6 @@ def loop(small: Small, walk: WalkPlace) -> None:
     presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
 
 
-def hear() -> None:
-    """Call it before anything is drawn."""
-    presses.hear(_KEY, **_LISTENERS)
-
-
 @st.cache_data(max_entries=64, show_spinner=False)
 def _story(identity: str, _mask: "fm.ColumnMask", block_m: int, block_n: int, pass_: str, line: int) -> dict:
     return story(_mask, block_m, block_n, pass_, line)

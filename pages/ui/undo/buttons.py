@@ -1,0 +1,34 @@
+"""The two buttons: a Streamlit component (v2), since of two fast clicks on a button of Streamlit's one is lost."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from .. import canvas, presses, state
+from ..theme import sheet
+
+_KEY = "undo"
+
+
+@cache
+def _component():
+    here = Path(__file__).parent
+    return st.components.v2.component(
+        "flashmask_undo",
+        html=(here / "buttons.html").read_text("utf-8"),
+        css=sheet(".fm-undo", here / "buttons.css"),
+        js=canvas.scripts("mount") + (here / "buttons.js").read_text("utf-8"),
+    )
+
+
+def buttons() -> None:
+    """Draw them, each able if there is a step to take."""
+    data = {"undo": state.can_undo(), "redo": state.can_redo(), "heard": presses.heard(_KEY)}
+    with st.container(key="undo_redo", width=84):
+        presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
+
+
+_LISTENERS = {"undo": lambda _: state.undo(), "redo": lambda _: state.redo()}
