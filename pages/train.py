@@ -6,7 +6,7 @@ import streamlit as st
 
 from flashmask_core.masks.compare import runs_of
 from flashmask_core.packing import POLICIES, TOO_LONG, read_file
-from pages.ui import bar, cards, state, theme, thumbnail
+from pages.ui import bar, cards, presses, state, theme, thumbnail
 from pages.ui.train import figures, packed, run
 from pages.ui.train.place import FORMS, MAX_CONTEXT, MAX_RANKS, MAX_SEQUENCES
 
@@ -26,7 +26,7 @@ st.html(
 def setting(name: str) -> dict:
     """Arguments of a widget that shows and changes a field of the place."""
     st.session_state[f"p_{name}"] = getattr(place, name)
-    return {"key": f"p_{name}", "on_change": collect, "args": (name,)}
+    return {"key": f"p_{name}", "on_change": presses.later(collect, name)}
 
 
 def collect(name: str) -> None:
@@ -53,14 +53,14 @@ def settings() -> None:
             file = st.file_uploader("A .csv or .json of lengths", type=["csv", "json"], key="pack_file")
             st.caption("A row, or an item, is one example: its length, or prompt, answer, answer …")
             if file is not None:
-                st.button("Pack these", type="primary", on_click=take, args=(file.getvalue(), file.name))
+                st.button("Pack these", type="primary", on_click=presses.later(take, file.getvalue(), file.name))
             if problem := st.session_state.pop("pack_problem", None):
                 st.html(cards.error_html(problem))
         st.number_input("Context", 1, MAX_CONTEXT, step=1024, **setting("context"), width=140)
         st.selectbox("Policy", list(POLICIES), format_func=POLICIES.__getitem__, **setting("policy"), width=210)
         if place.lengths:
             st.segmented_control("Longer than the context", TOO_LONG, required=True, **setting("long"))
-            st.button("Draw instead", on_click=change, kwargs={"lengths": ""}, width=130)
+            st.button("Draw instead", on_click=presses.later(change, lengths=""), width=130)
         else:
             st.selectbox("Recipe", list(FORMS), format_func=FORMS.__getitem__, **setting("form"), width=230)
             st.number_input("Contexts drawn", 1, MAX_SEQUENCES, step=1, **setting("count"), width=130)
@@ -94,8 +94,8 @@ def sequences(found: packed.Packed) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             if total > 1:
                 st.session_state.p_sequence = chosen
-                st.number_input("Sequence", 0, total - 1, step=1, key="p_sequence", on_change=collect,
-                                args=("sequence",), width=130)  # fmt: skip
+                st.number_input("Sequence", 0, total - 1, step=1, key="p_sequence", width=130,
+                                on_change=presses.later(collect, "sequence"))  # fmt: skip
             opened = st.button("Open in Compose", type="primary")
         picture = thumbnail.of_runs(runs_of(one.mask), theme.is_dark())
         words = f"Sequence {chosen}: {len(one.examples)} examples, {one.padding:,} of {one.context:,} tokens padding"

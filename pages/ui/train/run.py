@@ -13,7 +13,7 @@ from flashmask_core.training.kept import KeptRuns
 from flashmask_core.training.names import ENGINE_LABELS, TASK_LABELS, TASKS
 from flashmask_core.training.result import TrainRow, recorded
 
-from .. import bar, cards, jobs, state
+from .. import bar, cards, jobs, presses, state
 from ..measure.results import place as device_text
 from . import results
 from .place import PackPlace
@@ -62,7 +62,7 @@ def _with_gpu(gpu) -> None:
     rows = sum(len(case.engines) for case in cases)
     job = BenchJob("train", cases, title=title(place.train))
     st.button(f"Train, {rows} {'row' if rows == 1 else 'rows'}", type="primary", key="train_run", width=160,
-              disabled=jobs.busy("train"), on_click=jobs.start, args=("train", job))  # fmt: skip
+              disabled=jobs.busy("train"), on_click=presses.later(jobs.start, "train", job))  # fmt: skip
     kept = _kept_runs(place.train.run)
     _earlier(place.train.run, kept)
     jobs.show("train", results)
@@ -90,8 +90,9 @@ def _without_gpu(why: str) -> None:
             for task in place.tasks
         )  # fmt: skip
         job = BenchJob("train_check", cases, title="Tiny training run, interpreter") if cases else None
-        st.button("Train a tiny model here", width="stretch", key="train_tiny", on_click=jobs.start,
-                  args=("train_check", job), disabled=not cases or jobs.busy("train_check"))  # fmt: skip
+        st.button("Train a tiny model here", width="stretch", key="train_tiny",
+                  disabled=not cases or jobs.busy("train_check"),
+                  on_click=presses.later(jobs.start, "train_check", job))  # fmt: skip
     jobs.show("train_check", results)
 
 
@@ -118,7 +119,7 @@ def _earlier(shown: str, runs: dict[str, list[TrainRow]]) -> None:
         return f"{(rows[0].date_utc or '')[:16].replace('T', ' ')} · {tasks} · {len(rows)} rows · {run[-4:]}"
 
     state.seed("t_run", shown if shown in runs else "")
-    st.selectbox("Run shown", ["", *runs], format_func=name, width=420, key="t_run", on_change=_collect, args=("run",),
+    st.selectbox("Run shown", ["", *runs], format_func=name, width=420, key="t_run", on_change=presses.later(_collect, "run"),
                  disabled=jobs.busy("train"))  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def _settings(place: TrainPlace) -> None:
         shape = tuple(getattr(place, name) for name in _SHAPE)
         named = next((name for name, sizes in MODELS.items() if sizes == shape), _OWN)
         state.seed("t_model", named)
-        st.selectbox("Model", [*MODELS, _OWN], key="t_model", on_change=_take_model, width=250)
+        st.selectbox("Model", [*MODELS, _OWN], key="t_model", on_change=presses.later(_take_model), width=250)
         for name, label, width in (("layers", "Layers", 96), ("width", "Width", 110), ("heads", "Heads", 96),
                                    ("kv_heads", "Key heads", 104)):  # fmt: skip
             st.number_input(label, 1, step=1, width=width, **_setting(place, name))
@@ -172,7 +173,7 @@ def _tasks(place: TrainPlace) -> None:
 def _setting(place: TrainPlace, name: str) -> dict:
     """Arguments of a widget that shows and changes a field of the place."""
     state.seed(f"t_{name}", getattr(place, name))
-    return {"key": f"t_{name}", "on_change": _collect, "args": (name,)}
+    return {"key": f"t_{name}", "on_change": presses.later(_collect, name)}
 
 
 def _collect(name: str) -> None:
