@@ -16,7 +16,7 @@ from flashmask_core.bench.result import BenchRow
 from flashmask_core.bench.svg_chart import svg_chart
 from flashmask_core.bench.table import where_line
 
-from .. import state, theme
+from .. import jobs, state, theme
 from ..words import plain
 from . import png, results
 
@@ -47,7 +47,7 @@ def panel(busy: bool, known: bool) -> None:
         st.warning(plain(str(problem)))
         return
     st.subheader("Runs", anchor=False)
-    _bar(runs, rows, trial.run if known else _NONE)
+    _bar(runs, rows)
     st.caption(f"Kept in `{history.path}`, one SQLite file on the machine that serves this page.")
     for name, found in ((trial.run, rows), (trial.beside, others)):
         if name in (_NONE, _RECORDED) or found or name in runs or known and name == trial.run:
@@ -63,15 +63,13 @@ def panel(busy: bool, known: bool) -> None:
         results.show(rows, key=run.id)
 
 
-def _bar(runs: dict[str, Run], rows: list[BenchRow], job: str) -> None:
-    """job: the run whose job the server knows, which may not be in the history (yet, or any more)."""
+def _bar(runs: dict[str, Run], rows: list[BenchRow]) -> None:
     trial = state.current().trial
-    shown = dict.fromkeys([_NONE, *([job] if job not in runs else []), *runs])
-    st.session_state.m_shown = trial.run if trial.run in shown else _NONE
+    st.session_state.m_shown = trial.run if trial.run in runs else _NONE
     st.session_state.m_beside = trial.beside if trial.beside in (*runs, _RECORDED) else _NONE
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="runs_bar"):
-        named = lambda run_id: _name(runs[run_id]) if run_id in runs else "the job above" if run_id else "none"  # noqa: E731
-        st.selectbox("Shown", list(shown), key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
+        named = lambda run_id: _name(runs[run_id]) if run_id else "none"  # noqa: E731
+        st.selectbox("Shown", [_NONE, *runs], key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
         st.selectbox("Beside it", [_NONE, *runs, _RECORDED], key="m_beside", on_change=_choose, args=("beside", "m_beside"),
                      format_func=lambda name: _OF_THE_RECORDING if name == _RECORDED else named(name),
                      disabled=not rows)  # fmt: skip
@@ -89,6 +87,8 @@ def _name(run: Run) -> str:
 
 
 def _choose(field: str, key: str) -> None:
+    if field == "run" and not st.session_state[key] and jobs.busy("bench"):
+        return  # the browser still holds the "none" of a moment when this run was not listed: no choice of a person
     state.change(trial=replace(state.current().trial, **{field: st.session_state[key] or ""}))
 
 
