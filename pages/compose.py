@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import bar, beside, cards, jobs, numbers, picture, presses, state
+from pages.ui import bar, beside, cards, jobs, numbers, picture, presses, repair, state
 from pages.ui.stack import panel as stack
 
 screen = state.current()
@@ -22,21 +22,25 @@ def run_button() -> None:
 
 
 bar.mask_bar(screen, action=run_button)
+with st.container(key="over"):
+    built, error = bar.built_or_error(screen)
+    if error and not bar.does_not_fit(error):
+        bar.explain(error, screen, built)
 bar.chips(screen, layers=False)
-stack.panel(screen)
-built = bar.built_or_explained(screen)
+with st.container(key="desk"):
+    instruments, pictures = st.columns([1, 3.3], gap="medium")
+with instruments:
+    stack.panel(screen)
+    if bar.does_not_fit(error):
+        built = repair.offer(error, screen)
 
 
 @st.fragment
-def canvas_and_cards() -> None:
+def picture_and_numbers() -> None:
     presses.begin_run()
     if state.current().mask != screen.mask:  # it was painted on
         st.rerun()
-    left, right = st.columns([3.5, 1], gap="medium")
-    with left:
-        picture.picture(built)
-    with right:
-        beside.cards_of(built, state.current())
+    picture.picture(built)
     if built.notes:
         st.html(cards.notes_html(built.notes))
     if picture.is_drawn():
@@ -44,4 +48,7 @@ def canvas_and_cards() -> None:
     state.publish()
 
 
-canvas_and_cards()
+with pictures:
+    picture_and_numbers()
+with instruments, st.container(key="cards"):
+    beside.cards_of(built, screen)

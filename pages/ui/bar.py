@@ -149,6 +149,11 @@ def _last_valid(screen: Screen) -> Built:
         return built("causal", screen.seqlen_q, screen.keys)
 
 
+def does_not_fit(error: Exception | None) -> bool:
+    """True for a mask that exists, but has columns beyond FlashMask's reach: `repair` has the ways on."""
+    return isinstance(error, fm.NotRepresentableError)
+
+
 def shortened(message: str, most: int = 400) -> str:
     """The first line of a message; a message that repeats a long text is cut in the middle."""
     line = message.splitlines()[0]
@@ -160,7 +165,7 @@ def explain(error: Exception, screen: Screen, shown: Built) -> Built:
 
     Returns what the page should draw: a nearest mask that fits if one was chosen, else `shown`.
     """
-    if isinstance(error, fm.NotRepresentableError):
+    if does_not_fit(error):
         return repair.offer(error, screen)
     position = getattr(error, "position", None)
     pointed = ""

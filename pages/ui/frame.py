@@ -6,15 +6,12 @@ import streamlit as st
 
 from . import state, theme
 
-# A long text gets a line of its own.
-_WIDE_TEXT_CSS = "body .st-key-mask_bar > .st-key-w_mask { flex-basis: 100%; }"
-
 
 def around(page, pages) -> None:
     """Run a page inside the frame."""
     screen = state.open_screen(page.url_path)
     state.publish()
-    st.html(f"<style>{theme.overlays()}{_WIDE_TEXT_CSS if len(screen.mask) > 42 else ''}</style>")
+    st.html(f"<style>{theme.overlays()}</style>")
     if st.session_state.link_problems:
         st.warning(
             "Part of this link could not be read, so the nearest valid screen is shown: "

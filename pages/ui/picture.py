@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import streamlit as st
 
 from . import canvas, presses, state, strokes
@@ -34,6 +36,7 @@ def picture(built: Built) -> None:
     if st.session_state.canvas_start["opened"] != st.session_state.opened:
         begin()
     screen, start = state.current(), st.session_state.canvas_start
+    editable = not screen.file and (built.text, built.seqlen_q, built.seqlen_k) == _text_and_lengths(screen)
     data = canvas.payload(
         built.mask,
         identity=built.identity,
@@ -44,7 +47,8 @@ def picture(built: Built) -> None:
         opened=start["opened"],
         heard=start["heard"],
         drawn=start["drawn"],
-        editable=not screen.file and (built.text, built.seqlen_q, built.seqlen_k) == _text_and_lengths(screen),
+        editable=editable,
+        painted_on=f"{crc32(strokes.canvas_of(screen.mask).encode()):08x}" if editable else "",
         edited=st.session_state.get("edit_heard", 0),
         broken=fitted_of(built).columns if built.way else (),
     )

@@ -33,8 +33,8 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
     many, name = len(error.columns), item_title if file else "This mask"
     st.html(
         f'<div class="fm-error" role="alert"><b>{escape(name)} does not fit FlashMask.</b> {many:,} of {screen.keys:,} '
-        f"column{'s' * (screen.keys != 1)} need up to {error.max_runs:,} hidden runs, and four vectors hold two. There "
-        "are three ways on; the one that is chosen stands for it on this page.</div>"
+        f"column{'s' * (screen.keys != 1)} need up to {error.max_runs:,} hidden runs, and four vectors hold two. The way "
+        "on that is chosen below stands for it on this page.</div>"
     )
     if state.can_undo():
         st.button("Undo the last change", on_click=presses.later(state.undo), key="undo_repair", icon=":material/undo:")
@@ -45,8 +45,8 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
         for column, one in zip(columns, _costs(item_title, screen, file)):
             with column:
                 _card(one, way, fit)
-    st.caption(f"Tiles of {screen.tile}. {estimate.basis(screen.heads)}")
-    _list(fit)
+        st.caption(f"Tiles of {screen.tile}. {estimate.basis(screen.heads)}")
+        _list(fit)
     return of_screen(screen, way)
 
 
@@ -80,15 +80,14 @@ def _costs(text: str, screen: Screen, file: str) -> list[WayOn]:
 
 def _card(way: WayOn, chosen: str, fit: fm.Fit) -> None:
     title, unit, foot = _WORDS[way.name]
-    body = f"<small>{unit}</small>"
     if way.name == "passes":
         title = f"Exact, in {way.passes:,} passes"
-    tiles = "too many to count" if way.computed_tiles is None else f"{way.computed_tiles:,}"
-    body += cards.row("tiles computed", tiles)
-    for label, ms in (("forward, about", way.forward_ms), ("backward, about", way.backward_ms)):
+    facts = [foot, "too many tiles to count" if way.computed_tiles is None else f"{way.computed_tiles:,} tiles computed"]
+    for label, ms in (("forward", way.forward_ms), ("backward", way.backward_ms)):
         if ms is not None:
-            body += cards.row(label, f"{ms:.3g} ms" if ms >= _LEAST_MS else f"below {_LEAST_MS} ms")
-    st.html(cards.card(title, f"{way.changed_pairs:,}", body, foot=foot))
+            facts.append(f"{label} {ms:.3g} ms" if ms >= _LEAST_MS else f"{label} < {_LEAST_MS} ms")
+    body = f"<small>{unit}</small><br><small>{', '.join(facts)}</small>"
+    st.html(cards.card(title, f"{way.changed_pairs:,}", body))
     if way.name != "passes":
         on = chosen == way.name
         st.button("Shown below" if on else "Show this one", on_click=presses.later(_choose, way.name), key=f"way_{way.name}",

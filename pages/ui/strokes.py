@@ -43,11 +43,23 @@ def painted(text: str, hide: bool, box: Box) -> str:
     MaskSyntaxError for a wrong text.
     """
     layers = layers_of(text)
+    first = _first_stroke(layers)
+    strokes = [*(_box_of(layer) for layer in layers[first:]), (hide, box)]
+    return text_of([*layers[:first], *(_layer(*stroke) for stroke in _folded(strokes))])
+
+
+def canvas_of(text: str) -> str:
+    """The text without the paintings at its end: what is painted on. MaskSyntaxError for a wrong text."""
+    layers = layers_of(text)
+    return text_of(layers[: _first_stroke(layers)])
+
+
+def _first_stroke(layers: list[Layer]) -> int:
+    """Where the paintings at the end of a stack begin; the first layer is none."""
     first = len(layers)
     while first > 1 and _box_of(layers[first - 1]):
         first -= 1
-    strokes = [*(_box_of(layer) for layer in layers[first:]), (hide, box)]
-    return text_of([*layers[:first], *(_layer(*stroke) for stroke in _folded(strokes))])
+    return first
 
 
 def _layer(hide: bool, box: Box) -> Layer:

@@ -25,7 +25,7 @@ _PAGE_CSS = """
 [data-testid="stElementContainer"]:has(> [data-testid="stSpinner"]) { position: fixed; top: 3px; left: 50%;
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
-.st-key-stack { min-height: 38px; }
+.st-key-stack { min-height: 120px; }
 [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
 .st-key-patterns { min-height: 1400px; }
 .st-key-versus { min-height: 420px; }
@@ -33,10 +33,48 @@ _PAGE_CSS = """
 [data-testid="stLayoutWrapper"]:has(> .st-key-above):not(:has(.fm-error, .st-key-upload_bar)) { position: absolute; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-working) { position: fixed; top: 3px; left: 50%; width: 320px;
   transform: translateX(-50%); z-index: 1000; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-over):not(:has(.st-key-upload_bar)) { height: 0; margin-bottom: -1rem;
+  position: relative; z-index: 20; }
+.st-key-over:not(:has(.st-key-upload_bar)) .fm-error { max-width: max(100% - 350px, min(100%, 560px)); box-shadow: 0 4px 18px rgba(0, 0, 0, .22); border-block: 1px solid var(--fm-line);
+  border-right: 1px solid var(--fm-line); min-height: 82px; }
 .st-key-working [data-testid="stProgress"] { background: var(--fm-card); border-radius: 8px; padding: 4px 12px 8px; }
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
+.st-key-w_mask input { text-overflow: ellipsis; }
+[data-testid="stLayoutWrapper"]:has(> :is(.st-key-mask_bar, .st-key-chips)), .st-key-desk {
+  container-type: inline-size; }
+.st-key-desk > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] { flex-direction: row-reverse; }
+@container (min-width: 1080px) {
+  .st-key-mask_bar > .st-key-w_mask { position: relative; z-index: 2; }
+  .st-key-mask_bar > .st-key-w_mask:focus-within [data-testid="stTextInputRootElement"] { width: max-content;
+    min-width: 100%; max-width: min(860px, 100cqw); }
+  .st-key-mask_bar > .st-key-w_mask:focus-within input { field-sizing: content; }
+}
+@container (max-width: 1079px) {
+  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex: 1 1 100%; }
+  .st-key-mask_bar > div { flex: 1 1 13%; min-width: 0; }
+  .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
+  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text, .st-key-redo_text) { flex: 0 1 auto; }
+}
+@container (max-width: 760px) {
+  .st-key-mask_bar > div { flex-basis: 30%; }
+}
+@container (max-width: 960px) { /* one column: layers, picture, what it costs, numbers */
+  .st-key-desk > div > [data-testid="stHorizontalBlock"] { flex-flow: row wrap; }
+  .st-key-desk > div > div > [data-testid="stColumn"], .st-key-desk > div > div > [data-testid="stColumn"] > div,
+  .st-key-desk div:has(> div > .st-key-canvas), .st-key-desk div:has(> .st-key-canvas) { display: contents; }
+  .st-key-desk > div > div > [data-testid="stColumn"]:first-child > div > * { order: 1; flex: 1 1 100%; }
+  .st-key-desk div:has(> .st-key-canvas) > * { order: 2; flex: 1 1 100%; }
+  .st-key-desk > div > div > [data-testid="stColumn"] > div > div:has(> .st-key-repair) { order: 3; }
+  .st-key-desk > div > div > [data-testid="stColumn"] > div > div:has(> .st-key-cards) { order: 4; }
+  .st-key-desk div:has(> .st-key-canvas) > .st-key-panel_tabs { order: 5; }
+  .st-key-cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); }
+}
+.st-key-repair > div > [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+.st-key-repair > div > div > [data-testid="stColumn"] { flex: 1 1 190px; min-width: 190px; }
+.st-key-repair > div > div > [data-testid="stColumn"] > div { gap: .4rem; }
+.st-key-repair > div > div > [data-testid="stColumn"]:first-child { order: 1; }
 @media (min-width: 641px) {
   [data-testid="stAppViewContainer"]:not(:has([data-testid="stSidebar"])) > * { margin-left: 200px; }
   .st-key-w_preset { min-height: 66px; }

@@ -89,6 +89,7 @@ def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
     field.fill("q - k < 200")
     field.press("Enter")
     expect(card).to_have_count(1)
+    tab.page.get_by_label("Write layer 1 as text").click()
     line = tab.page.get_by_label("Mask of layer 1")
     expect(line).to_have_value("q - k < 200")
     line.fill("q - k <")
@@ -98,6 +99,17 @@ def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
     line.fill("q - k < 7")
     line.press("Enter")
     expect_text(tab, "q - k < 7")
+    field = tab.page.get_by_label("Mask", exact=True)
+    field.fill("abs(q // 50 - k // 50) <= 2")
+    field.press("Enter")
+    tab.page.get_by_label("number 3 of layer 1", exact=True).wait_for()  # every number of a text has a field
+    for number, value in enumerate((40, 30, 1), 1):
+        field = tab.page.get_by_label(f"number {number} of layer 1", exact=True)
+        field.fill(str(value))
+        field.press("Enter")
+    expect_text(tab, "abs(q // 40 - k // 30) <= 1")
+    tab.page.get_by_label("number 3 of layer 1, slider").press("ArrowRight")
+    expect_text(tab, "abs(q // 40 - k // 30) <= 2")
     same_as_the_library(tab, 1000, 3)
     body = tab.page.locator("[data-testid=stMain]")
     assert body.evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -120,6 +132,7 @@ def drag(tab, side: str, places, release: bool = True):
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1440)])
 def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
     tab = screen(theme, width).open(mask="causal | (k < 20)", n=100)
+    top = tab.box()["y"]
     tab.page.get_by_role("button", name="Hide a box").click()
     drag(tab, "matrix", [(10, 40), (39, 79)], release=False)
     shown = tab.told("edit")
@@ -132,6 +145,8 @@ def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
     box = f"{shown['r0']}, {shown['r1']}, {shown['c0']}, {shown['c1']}"
     expect_text(tab, f"(causal | (k < 20)) & ~rect({box})")
     same_as_the_library(tab, 100)
+    assert width < 600 or tab.box()["y"] == top  # the picture stays where it is
+    assert tab.word("mode") == "hide"  # and painting goes on
     tab.keys("Escape", "v")  # and with the keys alone
     assert tab.page.get_by_role("button", name="Show a box").get_attribute("aria-pressed") == "true"
     at = tab.told("selected")
@@ -142,6 +157,12 @@ def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
     same_as_the_library(tab, 100, 1)
     tab.page.get_by_role("button", name="Undo", exact=True).click()
     expect_text(tab, f"(causal | (k < 20)) & ~rect({box})")
+    tab.settled()
+    assert tab.word("mode") == "show"
+    tab.page.get_by_role("radio", name="prefix LM").click()  # another mask ends it
+    tab.page.wait_for_function("() => document.querySelector('[aria-label=Mask]').value === 'prefix_lm(33)'")
+    tab.settled()
+    assert tab.word("mode") is None
 
 
 def test_a_boundary_that_is_dragged_is_in_the_text(shared):
@@ -205,3 +226,19 @@ def test_fast_presses_of_undo_and_redo_all_count(shared):
         tab.page.keyboard.press("Control+Shift+z")
     expect(layers).to_have_attribute("data-layers", "4")
     same_as_the_library(tab, 64, 1)
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1440)])
+def test_labels_stand_on_no_line_and_on_no_other_label(screen, theme, width):
+    tab = screen(theme, width).open(mask="causal", n=96)
+    many = 0
+    for text in ("global_sliding_window(6, 8, 8)", "frames(8, 12, 1, (0, 4))", "block_diffusion(48, 6)", "band(9, 4)"):
+        tab.go(mask=text, n=96)
+        for keys in ("0", "++++", "+++++"):
+            tab.keys(*keys)
+            labels, width = tab.told("labels"), tab.page.locator(".pane[data-side=vectors] canvas.base").bounding_box()["width"]
+            many += len(labels)
+            for n, (label, x0, y0, x1, y1) in enumerate(labels):
+                assert 0 <= x0 < x1 <= width and 0 <= y0 < y1
+                assert all(x1 <= a or c <= x0 or y1 <= b or d <= y0 for _, a, b, c, d in labels[:n]), (text, label)
+    assert many > 30, many

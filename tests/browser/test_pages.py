@@ -40,11 +40,13 @@ def test_pages_back_and_forward_lose_nothing(shared):
 
 
 def test_a_wrong_text_leaves_the_picture_and_the_text(shared):
-    tab = shared.go(mask="causal", n=100)
-    text = tab.page.get_by_label("Mask", exact=True)
+    tab = shared.go(mask="causal & (q - k < 50)", n=100)
+    text, top = tab.page.get_by_label("Mask", exact=True), tab.box()["y"]
     text.fill("causal & documnt(50, 50)")
     text.press("Enter")
     tab.page.get_by_role("alert").wait_for()
+    tab.page.get_by_text("Layers of the last text that was a mask").wait_for()
+    assert tab.page.locator(".fm-layers .card").count() == 2 and tab.box()["y"] == top
     assert "documnt" in tab.page.get_by_role("alert").inner_text()
     assert text.input_value() == "causal & documnt(50, 50)"
     assert tab.page.locator(".fm-canvas[data-ready]").count() == 1
@@ -85,7 +87,7 @@ def test_the_keyboard_reaches_the_picture_in_one_step(screen):
     assert tab.told("selected") == {"q": before["q"], "k": before["k"] + 1}
 
 
-def test_a_click_on_a_curve_chooses_its_column(shared):
+def test_pointing_at_a_curve_lights_its_column_and_a_click_chooses_it(shared):
     tab = shared.go(mask="causal & document(60, 40)", n=100)
     plot = tab.page.locator(".js-plotly-plot .nsewdrag").first
     plot.scroll_into_view_if_needed()
@@ -95,6 +97,7 @@ def test_a_click_on_a_curve_chooses_its_column(shared):
     for share in (0.7, 0.2):
         tab.page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
         tab.page.wait_for_timeout(200)
+        assert tab.told("says")["k"] in (round(100 * share) - 1, round(100 * share))
         tab.page.mouse.down()
         tab.page.mouse.up()
         tab.page.wait_for_url(f"**at={row}%2C{100 * share:.0f}*")

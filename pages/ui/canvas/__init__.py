@@ -33,6 +33,7 @@ _SCRIPTS = (
     "tiles",
     "minimap",
     "edit",
+    "curves",
     "input",
     "mount",
     "main",
@@ -70,6 +71,7 @@ def payload(
     heard: int = 0,
     drawn: bool = False,
     editable: bool = False,
+    painted_on: str = "",
     edited: int = 0,
     broken: np.ndarray | tuple = (),
 ) -> bytes:
@@ -79,7 +81,8 @@ def payload(
     vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
     before, and the selection with another mask too, unless it has made a choice behind press number `heard`; until then
     it has its own. `broken`: the columns, rising, in which this mask stands for one that does not fit; they are marked.
-    `editable`: it can be painted on, and its boundaries dragged; `edited`: "told" of the last edit that was taken.
+    `editable`: it can be painted on, and its boundaries dragged; another mask than one of the same `painted_on` ends the
+    painting; `edited`: "told" of the last edit that was taken.
     """
     names = PACKINGS[mask.causal, mask.bounds]
     vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
@@ -102,15 +105,21 @@ def payload(
         "heard": heard,
         "drawn": drawn,
         "editable": editable,
+        "painted_on": painted_on,
         "edited": edited,
         "broken": ranges_of(np.asarray(broken, np.int64)),
-        "matrix": f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''} · {bytes_text(sq * sk)} as bool",
-        "vectors": f"{numbers} · {bytes_text(4 * mask.bounds * sk)}",
+        "matrix": _size(f"{sq * sk:,} cell{'s' if sq * sk > 1 else ''}", f"{bytes_text(sq * sk)} as bool"),
+        "vectors": _size(numbers, bytes_text(4 * mask.bounds * sk)),
     }
     text = json.dumps(about).encode()
     text += b" " * (-len(text) % 4)
     sent = (vector if found is None else found for vector, found in zip(vectors, corners))
     return b"".join([np.uint32(len(text)).tobytes(), text, *(numbers.tobytes() for numbers in sent)])
+
+
+def _size(what: str, weighs: str) -> str:
+    """A size in words that breaks only between its two parts."""
+    return " · ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in (what, weighs))
 
 
 def ranges_of(columns: np.ndarray, most: int = 512) -> list[list[int]]:

@@ -75,12 +75,13 @@ function drawTileGrid(ctx, mask, view, palette) {
   ctx.globalAlpha = 1;
 }
 
-// Cells of 14 CSS pixels and more get borders, and as much of their row and column numbers as fits.
+// Cells of 14 CSS pixels and more get borders, and as much of their row and column numbers as fits. Returns the areas
+// of the numbers, [x0, y0, x1, y1] each.
 function drawCells(ctx, mask, view, palette) {
   const { width, height } = ctx.canvas,
     s = scaleOf(view, width, height),
     cell = Math.min(s.cellX, s.cellY);
-  if (cell < 14 * palette.scale) return;
+  if (cell < 14 * palette.scale) return [];
   const lastK = Math.min(mask.sk, Math.ceil(view.c + view.w)),
     lastQ = Math.min(mask.sq, Math.ceil(view.r + view.h));
   ctx.strokeStyle = palette.line;
@@ -108,6 +109,10 @@ function drawCells(ctx, mask, view, palette) {
   for (let q = Math.ceil(view.r / everyRow) * everyRow; q < lastQ; q += everyRow)
     if (s.y(q + 0.5) > 18 * palette.scale || lastQ === 1)
       haloText(ctx, palette, String(q), 4 * palette.scale, s.y(q + 0.5), palette.text);
+  return [
+    [0, 0, width, 16 * palette.scale],
+    [0, 0, (6 + digits * 7) * palette.scale, height],
+  ];
 }
 
 function line(ctx, x0, y0, x1, y1) {
@@ -116,15 +121,16 @@ function line(ctx, x0, y0, x1, y1) {
 }
 
 // The vectors over the area they outline, every step of them: a pixel that holds many columns gets a stroke from
-// their minimum to their maximum.
-function drawVectors(ctx, mask, view, raster, palette) {
-  const { lines, y } = strokeVectors(ctx, mask, view, raster, palette),
-    taken = [];
-  for (const [style, name] of lines) labelVector(ctx, mask, style, mask[name], raster, palette, y, taken);
-  labelAreas(ctx, raster, palette, taken);
+// their minimum to their maximum. `taken`: areas without labels. Returns the labels, [text, x0, y0, x1, y1] each.
+function drawVectors(ctx, mask, view, raster, palette, taken) {
+  const lines = strokeVectors(ctx, mask, view, raster, palette),
+    room = new Room(lines, taken, ctx.canvas, palette.scale);
+  for (const line of lines) labelVector(ctx, mask, line, raster, palette, room);
+  labelAreas(ctx, raster, palette, room);
+  return room.labels;
 }
 
-// The lines alone: which they are, as [style, vector], and the height at which a row number stands.
+// The lines alone. Returns of each its style, and for every pixel across its highest and lowest pixel, and where it ends.
 function strokeVectors(ctx, mask, view, raster, palette) {
   const { width, height } = ctx.canvas,
     s = scaleOf(view, width, height);
@@ -136,19 +142,25 @@ function strokeVectors(ctx, mask, view, raster, palette) {
   };
   const lines = mask.names.map((name) => [name, name]);
   if (mask.causal) lines.push(["diagonal", "ute"]);
-  for (const [style, name] of lines) {
+  return lines.map(([style, name]) => {
     const { dash, color } = VECTOR_STYLE[style],
-      values = mask[name];
+      values = mask[name],
+      [top, bottom, at] = [0, 0, 0].map(() => new Float32Array(width));
     ctx.strokeStyle = palette[color];
     ctx.lineWidth = 1.75 * palette.scale;
     ctx.setLineDash(dash.map((d) => d * palette.scale));
     const path = new StraightPath(ctx);
-    let restless = 0;
+    let restless = 0,
+      before = y(values[raster.cols.first[0]]);
     for (let x = 0; x < width; x++) {
       const from = raster.cols.first[x],
         to = raster.cols.end[x],
         a = values[from],
         b = values[to - 1];
+      at[x] = y(a);
+      top[x] = Math.min(before, at[x]);
+      bottom[x] = Math.max(before, at[x]);
+      before = at[x];
       if (x && raster.cols.first[x - 1] === from) {
         path.to(x + 1, y(a));
         continue;
@@ -159,18 +171,23 @@ function strokeVectors(ctx, mask, view, raster, palette) {
         if (low < Math.min(a, b) || high > Math.max(a, b)) {
           path.to(x + 0.5, y(low));
           path.to(x + 0.5, y(high));
+          top[x] = Math.min(top[x], y(low));
+          bottom[x] = Math.max(bottom[x], y(high));
           restless += y(high) - y(low) > 8;
         }
       }
       path.to(x + 1, y(b));
+      before = y(b);
+      top[x] = Math.min(top[x], before);
+      bottom[x] = Math.max(bottom[x], before);
     }
     path.end();
     ctx.globalAlpha = restless > width / 4 ? 0.3 : 1; // where every pixel holds a swarm of numbers, let the area show
     ctx.stroke();
     ctx.globalAlpha = 1;
-  }
-  ctx.setLineDash([]);
-  return { lines, y };
+    ctx.setLineDash([]);
+    return { style, at, top, bottom };
+  });
 }
 
 // A path without the points that lie on the way: a dashed line of a thousand of them takes a software renderer longer

@@ -25,11 +25,14 @@ class Editing {
     clearTimeout(this.giveUp);
   }
 
-  // A mask that is another one than before answers what was sent.
+  // A mask that is another one than before answers what was sent. Painting goes on over what was painted or undone,
+  // and ends with a mask that was chosen or written.
   renew() {
     clearTimeout(this.giveUp);
     Object.assign(this, { box: null, move: null, sent: null });
-    if (!this.on) this.mode = null;
+    const { painted_on } = this.explorer.mask?.head ?? {};
+    if (!this.on || painted_on !== this.paintedOn) this.mode = null;
+    this.paintedOn = painted_on;
     this.show();
   }
 

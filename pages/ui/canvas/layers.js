@@ -24,8 +24,8 @@ function drawBase(explorer) {
     else paintArea(image, raster, palette);
     ctx.putImageData(image, 0, 0);
     if (pane.side === "matrix") drawTileGrid(ctx, mask, view, palette);
-    drawCells(ctx, mask, view, palette);
-    if (pane.side === "vectors") drawVectors(ctx, mask, view, raster, palette);
+    const numbers = drawCells(ctx, mask, view, palette);
+    if (pane.side === "vectors") explorer.labels = drawVectors(ctx, mask, view, raster, palette, numbers);
   }
   explorer.exactView = view;
   explorer.exactAt = performance.now();

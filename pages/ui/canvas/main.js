@@ -20,6 +20,7 @@ class Explorer {
     this.minimap = new Minimap(root.querySelector(".minimap"), this);
     this.tiles = new TileViews(root, this);
     this.editing = new Editing(this);
+    this.curves = new Curves(this);
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.panes[0].element.querySelector(".stage"));
     this.sizes.observe(root);
@@ -32,6 +33,7 @@ class Explorer {
 
   destroy() {
     this.editing.destroy();
+    this.curves.destroy();
     this.skip.remove();
     this.sizes.disconnect();
     this.probe.removeEventListener("transitionend", this.themes);
@@ -289,6 +291,7 @@ class Explorer {
     root.dataset.view = JSON.stringify([view.c, view.w, view.r, view.h]);
     root.dataset.whole = this.showsAll();
     root.dataset.moving = this.moving;
+    root.dataset.labels = JSON.stringify(this.labels);
     setText(root.querySelector(".scale"), scaleWords(view, this.width, this.height));
     const words = root.dataset.tiles === "reduced" ? ["none visible", "some", "all"] : ["skipped", "partial", "full"];
     ["empty", "partial", "full"].forEach((kind, i) => setText(root.querySelector(`[data-kind=${kind}]`), words[i]));

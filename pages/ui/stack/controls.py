@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from functools import lru_cache
 
@@ -14,10 +15,16 @@ from .. import presets
 from ..layers import Layer
 
 _MOST_ITEMS = 200  # of a list as a table; longer ones are a line of text
+_MOST_NUMBERS = 12  # of a composite mask that get fields; with more it is a line of text
+_NUMBER = re.compile(r"(?<![\w.])\d+(?!\w)")
 
 
 def controls_of(layer: Layer, keys: int) -> dict:
-    """A layer as the browser gets it. A layer that is no single pattern, or holds a long list, is a line of text."""
+    """A layer as the browser gets it.
+
+    A single pattern has a field for every parameter. Another mask is its text, with fields for the numbers in it; one
+    with many numbers, or with a long list, is a line of text.
+    """
     shown = {"operator": layer.operator, "negated": layer.negated, "on": layer.on, "text": layer.text}
     return {**shown, **_parts(layer.text, keys)}
 
@@ -26,7 +33,7 @@ def controls_of(layer: Layer, keys: int) -> dict:
 def _parts(text: str, keys: int) -> dict:
     mask = fm.parse(text)
     if not isinstance(mask, PatternExpr):
-        return {"name": None}
+        return {"name": None, "parts": _numbers_in(text, keys)}
     pattern = PATTERNS[mask.name]
     parameters = pattern.parameters
     if parameters and parameters[0].variadic:
@@ -36,6 +43,22 @@ def _parts(text: str, keys: int) -> dict:
         return {"name": pattern.name, "about": pattern.about, "list": _list(pattern, mask, items, keys)}
     numbers = [_number(pattern, mask.arguments, index, keys) for index in range(len(parameters))]
     return {"name": pattern.name, "about": pattern.about, "numbers": numbers}
+
+
+def _numbers_in(text: str, keys: int) -> list | None:
+    """The text as pieces, every second one a number with its limits; None for a text with none, or with too many.
+
+    What is divided by is at least 1.
+    """
+    found = list(_NUMBER.finditer(text))
+    if not 0 < len(found) <= _MOST_NUMBERS:
+        return None
+    parts, behind = [], 0
+    for match in found:
+        least, value = int(text[: match.start()].rstrip().endswith(("//", "%"))), int(match[0])
+        parts += [text[behind : match.start()], {"value": value, "least": least, "slider": [least, max(keys, value)]}]
+        behind = match.end()
+    return [*parts, text[behind:]]
 
 
 def _item(argument) -> list | None:

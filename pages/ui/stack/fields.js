@@ -30,46 +30,70 @@ function numberFields(layer, say, change) {
   const values = layer.numbers.map((one) => one.value);
   const text = () => `${layer.name}(${values.map((v) => (Array.isArray(v) ? tupleText(v) : v)).join(", ")})`;
   return layer.numbers.map((one, index) => {
-    const label = `${one.name} of ${say}`;
     const set = (value, live) => {
       values[index] = value;
       change(text(), live);
     };
-    if (one.many) {
-      const field = made("input", {
-        type: "text",
-        value: one.value.join(", "),
-        size: Math.max(6, one.value.join(", ").length),
-        data: { at: `n${index}` },
-        "aria-label": label,
-      });
-      field.addEventListener("change", () => {
-        const numbers = field.value.match(/\d+/g)?.map(Number) ?? [];
-        field.value = numbers.join(", ");
-        set(numbers, false);
-      });
-      return made("label", { title: one.about }, made("span", { textContent: one.name }), field);
-    }
-    const field = made("input", {
-      type: "number",
-      value: String(one.value),
-      step: "1",
-      data: { at: `n${index}` },
-      "aria-label": label,
-    });
-    if (one.least !== null) field.min = String(one.least);
-    const moved = (value, live) => {
-      field.value = String(value);
-      set(value, live);
-    };
-    const slider = one.slider && sliderOf(one, index, label, moved);
-    field.addEventListener("change", () => {
-      const value = wholeNumber(field, values[index], one.least);
-      slider?.place(value);
-      if (value !== values[index]) set(value, false);
-    });
-    return made("label", { title: one.about }, made("span", { textContent: one.name }), slider, field);
+    const inputs = (one.many ? tupleInput : numberInputs)(one, index, `${one.name} of ${say}`, set);
+    return made("label", { className: "field", title: one.about }, made("span", { textContent: one.name }), ...inputs);
   });
+}
+
+// Any other mask: its text as it stands, with every number in it as a field over a slider.
+function numbersInText(layer, say, change) {
+  const parts = layer.parts.map((part) => (typeof part === "string" ? part : part.value));
+  const shown = layer.parts.map((part, at) => {
+    if (typeof part === "string") return part;
+    const index = (at - 1) / 2;
+    const inputs = numberInputs(part, index, `number ${index + 1} of ${say}`, (value, live) => {
+      parts[at] = value;
+      change(parts.join(""), live);
+    });
+    return made("span", { className: "number" }, ...inputs);
+  });
+  return made("span", { className: "parts" }, ...shown);
+}
+
+function tupleInput(one, index, label, set) {
+  const field = made("input", {
+    type: "text",
+    value: one.value.join(", "),
+    size: Math.max(6, one.value.join(", ").length),
+    data: { at: `n${index}` },
+    "aria-label": label,
+  });
+  field.addEventListener("change", () => {
+    const numbers = field.value.match(/\d+/g)?.map(Number) ?? [];
+    field.value = numbers.join(", ");
+    set(numbers, false);
+  });
+  return [field];
+}
+
+// A slider, if the number has limits, and a field; `set` gets a number, and whether the hand is still on it.
+function numberInputs(one, index, label, set) {
+  let now = one.value;
+  const field = made("input", {
+    type: "number",
+    value: String(now),
+    step: "1",
+    data: { at: `n${index}` },
+    "aria-label": label,
+  });
+  if (one.least !== null) field.min = String(one.least);
+  const moved = (value, live) => {
+    now = value;
+    field.value = String(value);
+    set(value, live);
+  };
+  const slider = one.slider && sliderOf(one, index, label, moved);
+  field.addEventListener("change", () => {
+    const before = now;
+    now = wholeNumber(field, before, one.least);
+    slider?.place(now);
+    if (now !== before) set(now, false);
+  });
+  return [slider, field].filter(Boolean);
 }
 
 // A slider with room for small numbers: its way is the cube root of a long range, and it stops at round numbers; the

@@ -30,23 +30,34 @@ def _component():
 
 
 def panel(screen: Screen) -> None:
-    """The layers of the screen's text, each with its parameters; every change goes into the text."""
+    """The layers of the screen's text, each with its parameters; every change goes into the text.
+
+    While that is no mask, they are those of the last one that was, and stand still.
+    """
     if screen.file:
         st.caption("An uploaded mask has no layers.")
         return
-    try:
-        layers = [controls_of(layer, screen.keys) for layer in layers_of(screen.mask)]
-    except ValueError:
-        layers = None
+    layers, stale = _layers(screen), False
+    if layers is None:
+        last = st.session_state.get("last_valid")
+        layers, stale = _layers(last) if last and not last.file else None, True
     problem = st.session_state.get("stack_problem")
     data = {
         "layers": layers,
+        "stale": stale,
         "keys": screen.keys,
         "new": new_layers(screen.keys),
         "heard": presses.heard(_KEY),
         "problem": problem if problem and problem["mask"] == screen.mask else None,
     }
     presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
+
+
+def _layers(screen: Screen) -> list[dict] | None:
+    try:
+        return [controls_of(layer, screen.keys) for layer in layers_of(screen.mask)]
+    except ValueError:
+        return None
 
 
 def _take(told) -> None:

@@ -3,10 +3,12 @@
 
 const LIVE_MS = 120; // between two messages while a slider moves
 const JOINS = { "&": "and", "|": "or" };
+const STALE = ["The text is not a mask yet: its layers show when it is.", "Layers of the last text that was a mask."];
 
 class Stack {
   constructor(root) {
-    Object.assign(this, { root, layers: null, shown: [], told: 0, open: new Set(), last: 0 });
+    Object.assign(this, { root, layers: null, shown: [], told: 0, last: 0 });
+    Object.assign(this, { open: new Set(), written: new Set() }); // numbers of layers: table unfolded, shown as text
     this.cards = made("div", { className: "cards", role: "list", "aria-label": "Layers of the mask" });
     this.says = made("p", { className: "says", role: "status" });
     this.kind = made("select", { "aria-label": "Layer to add", data: { at: "kind" } });
@@ -17,6 +19,8 @@ class Stack {
     this.adding = made("div", { className: "adding", role: "listitem" }, this.join, this.kind, this.more);
     this.cards.append(this.adding);
     root.replaceChildren(this.cards, this.says);
+    for (const told of ["focusin", "change"])
+      root.addEventListener(told, ({ target }) => (this.entered = target.value));
   }
 
   destroy() {
@@ -46,21 +50,24 @@ class Stack {
     this.root.dataset.layers = data.layers ? data.layers.length : "none";
     this.root.dataset.heard = data.heard;
     this.adding.hidden = data.layers === null;
-    this.says.textContent =
-      data.layers === null ? "The text is not a mask yet: its layers show when it is." : (data.problem?.says ?? "");
+    this.cards.inert = data.stale;
+    this.root.dataset.stale = data.stale;
+    this.says.textContent = data.stale ? STALE[data.layers === null ? 0 : 1] : (data.problem?.says ?? "");
     if (data.problem) return; // what was typed stays as it is
     this.layers = (data.layers ?? []).map((layer) => ({ ...layer, keys: data.keys }));
     this.draw();
   }
 
   draw() {
-    const at = this.root.getRootNode().activeElement?.dataset?.at,
-      holder = this.root.getRootNode().activeElement?.closest?.(".card"),
-      focused = holder ? this.shown.findIndex((one) => one.card === holder) : -1;
+    const active = this.root.getRootNode().activeElement,
+      at = active?.dataset?.at,
+      holder = active?.closest?.(".card"),
+      focused = holder ? this.shown.findIndex((one) => one.card === holder) : -1,
+      typing = /^(text|number)$/.test(active?.type) && active.value !== this.entered; // and has not told of it yet
     const { layers, shown } = this;
     layers.forEach((layer, n) => {
-      const key = JSON.stringify([layer, layers.length, this.open.has(n)]);
-      if (shown[n]?.key === key) return;
+      const key = JSON.stringify([layer, layers.length, this.open.has(n), this.written.has(n)]);
+      if (shown[n]?.key === key || (typing && shown[n]?.card === holder)) return;
       const card = this.card(layer, n);
       if (shown[n]) shown[n].card.replaceWith(card);
       else this.adding.before(card);
@@ -74,7 +81,10 @@ class Stack {
     const wanted = this.goTo ?? [n, at];
     this.goTo = null;
     const { card } = this.shown[Math.min(wanted[0], this.shown.length - 1)] ?? {};
-    if (wanted[0] >= 0) card?.querySelector(`[data-at="${wanted[1]}"]`)?.focus({ preventScroll: true });
+    const field = wanted[0] >= 0 && card?.querySelector(`[data-at="${wanted[1]}"]`);
+    if (!field) return;
+    field.focus({ preventScroll: true });
+    if (field.type === "number") field.select(); // as the Tab key leaves it
   }
 
   card(layer, n) {
@@ -127,8 +137,9 @@ class Stack {
         made(
           "span",
           { className: "tools" },
-          tool("up", "‹", `Move ${say} forward`, n > 0, () => this.swap(n - 1, n - 1, "up")),
-          tool("down", "›", `Move ${say} back`, n < many - 1, () => this.swap(n, n + 1, "down")),
+          layer.parts ? this.pencil(n, say) : null,
+          tool("up", "↑", `Move ${say} forward`, n > 0, () => this.swap(n - 1, n - 1, "up")),
+          tool("down", "↓", `Move ${say} back`, n < many - 1, () => this.swap(n, n + 1, "down")),
           tool("drop", "×", `Remove ${say}`, many > 1, () => this.drop(n)),
         ),
       ),
@@ -139,6 +150,7 @@ class Stack {
   // The name with its fields, or a line of text.
   body(layer, n, say) {
     const change = (text, live) => this.change(n, { text }, live);
+    if (layer.parts && !this.written.has(n)) return [numbersInText(layer, say, change)];
     if (!layer.name) {
       const field = made("input", {
         type: "text",
@@ -149,7 +161,10 @@ class Stack {
         data: { at: "text" },
         "aria-label": `Mask of ${say}`,
       });
-      field.addEventListener("change", () => change(field.value, false));
+      field.addEventListener("change", () => {
+        this.written.delete(n);
+        change(field.value, false);
+      });
       return [field];
     }
     const name = made("b", { textContent: layer.name, title: layer.about });
@@ -172,6 +187,25 @@ class Stack {
     return [name, toggle];
   }
 
+  // Between the fields of a layer's numbers and its text as one line.
+  pencil(n, say) {
+    const button = made("button", {
+      type: "button",
+      className: "tool",
+      textContent: "✎",
+      title: `Write ${say} as text`,
+      "aria-label": `Write ${say} as text`,
+      "aria-pressed": String(this.written.has(n)),
+      data: { at: "pencil" },
+    });
+    button.addEventListener("click", () => {
+      if (!this.written.delete(n)) this.written.add(n);
+      this.goTo = [n, this.written.has(n) ? "text" : "pencil"];
+      this.draw();
+    });
+    return button;
+  }
+
   change(n, values, live = false) {
     if (live) this.gesture ||= String(Date.now());
     const changed = { ...this.layers[n], ...values };
@@ -185,8 +219,10 @@ class Stack {
     const layers = [...this.layers];
     layers[n] = n ? b : { ...b, operator: "" };
     layers[n + 1] = n ? a : { ...a, operator: b.operator };
-    const opened = [this.open.has(n), this.open.has(n + 1)];
-    opened.forEach((is, i) => (is ? this.open.add(n + 1 - i) : this.open.delete(n + 1 - i)));
+    for (const set of [this.open, this.written]) {
+      const marked = [set.has(n), set.has(n + 1)];
+      marked.forEach((is, i) => (is ? set.add(n + 1 - i) : set.delete(n + 1 - i)));
+    }
     this.layers = layers;
     this.goTo = [goTo, at];
     this.tell(false);
@@ -195,7 +231,8 @@ class Stack {
   drop(n) {
     const layers = this.layers.filter((_, i) => i !== n);
     layers[0] = { ...layers[0], operator: "" };
-    this.open = new Set([...this.open].filter((i) => i !== n).map((i) => i - (i > n)));
+    for (const name of ["open", "written"])
+      this[name] = new Set([...this[name]].filter((i) => i !== n).map((i) => i - (i > n)));
     this.layers = layers;
     this.goTo = [Math.max(0, n - 1), "drop"];
     this.tell(false);
