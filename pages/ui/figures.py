@@ -63,6 +63,8 @@ def styled(figure: go.Figure, colors: dict, height: int) -> go.Figure:
         "zerolinecolor": colors["line"],
         "linecolor": colors["line"],
         "color": colors["dim"],
+        "tickfont": {"color": colors["dim"]},  # Streamlit's own theme is paler
+        "title": {"font": {"color": colors["dim"]}},
     }
     figure.update_layout(
         height=height,

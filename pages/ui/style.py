@@ -41,6 +41,16 @@ _PAGE_CSS = """
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }
+:is([data-testid="stTextInputRootElement"], [data-testid="stNumberInputContainer"],
+  [data-testid="stTextAreaRootElement"], [data-testid="stSelectbox"] > div:last-of-type > div,
+  [data-testid="stMultiSelect"] > div:last-of-type > div) { border-color: var(--fm-edge);
+  &:focus-within { border-color: var(--fm-full); box-shadow: 0 0 0 1px var(--fm-full); } }
+:is([data-testid="stPageLink"] a, [data-testid="stMain"]):focus-visible { outline: 2px solid var(--fm-select); outline-offset: -2px; }
+[data-testid="stSidebarCollapseButton"] span { color: var(--fm-dim); }
+[data-testid="stCaptionContainer"] { color: var(--fm-dim); opacity: 1; }
+[data-testid="stCaptionContainer"] :is(p, li, strong) { color: inherit; opacity: 1; }
+[data-testid="stCode"] .token.comment { color: var(--fm-dim); }
+[data-testid="stCode"] .token:is(.parameter, .variable, .number, .boolean, .builtin) { color: var(--fm-upper); }
 .st-key-w_mask input { text-overflow: ellipsis; }
 [data-testid="stLayoutWrapper"]:has(> :is(.st-key-mask_bar, .st-key-chips)), .st-key-desk {
   container-type: inline-size; }
@@ -75,6 +85,10 @@ _PAGE_CSS = """
 .st-key-repair > div > div > [data-testid="stColumn"] { flex: 1 1 190px; min-width: 190px; }
 .st-key-repair > div > div > [data-testid="stColumn"] > div { gap: .4rem; }
 .st-key-repair > div > div > [data-testid="stColumn"]:first-child { order: 1; }
+@media (prefers-reduced-motion: reduce) {
+  *, *::before, *::after { animation-duration: 1ms !important; animation-iteration-count: 1 !important;
+    transition-duration: 1ms !important; scroll-behavior: auto !important; }
+}
 @media (min-width: 641px) {
   [data-testid="stAppViewContainer"]:not(:has([data-testid="stSidebar"])) > * { margin-left: 200px; }
   .st-key-w_preset { min-height: 66px; }

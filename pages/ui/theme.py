@@ -16,6 +16,7 @@ PALETTE = {
     "text": ("#1A1D24", "#E6E8EC"),
     "dim": ("#5B6472", "#9AA3AF"),
     "line": ("#E1E4E9", "#2A2F3A"),
+    "edge": ("#868E9C", "#6A7383"),  # of what can be filled in: 3 : 1 on ground and card
     "card": ("#F8F9FB", "#161A22"),
     "empty": ("#EDEDED", "#262B33"),
     "partial": ("#DDAA33", "#B8651B"),
