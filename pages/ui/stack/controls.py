@@ -132,7 +132,14 @@ def _most(pattern: Pattern, arguments: tuple, index: int, keys: int, parameter: 
 @lru_cache(maxsize=8)
 def new_layers(keys: int) -> dict[str, str]:
     """What can be added: its name -> its text, with arguments for a good picture of this many tokens."""
-    sink = f"k < {max(1, min(16, keys // 8))}"
-    return {"comparison": sink, **{name: presets.pattern_text(name, keys) for name in PATTERNS}}
+    near, block = max(1, keys // 16), max(1, keys // 8)
+    comparisons = {
+        "first keys: k < n": f"k < {max(1, min(16, keys // 8))}",
+        "last keys: q - k < w": f"q - k < {near}",
+        "near keys: abs(q - k) <= w": f"abs(q - k) <= {near}",
+        "same block: q // b == k // b": f"q // {block} == k // {block}",
+        "near blocks: abs(q // b - k // b) <= w": f"abs(q // {block} - k // {block}) <= 1",
+    }
+    return {**{name: presets.pattern_text(name, keys) for name in PATTERNS}, **comparisons}
 
 

@@ -140,7 +140,7 @@ function sliderOf({ value, slider: [least, most] }, index, label, say) {
   return slider;
 }
 
-// A list of lengths or of tuples as a table, an item a column. `repeat` is a row of its own where there is one.
+// A list of lengths or of tuples as a table, an item a column. How often it repeats is a row of its own.
 function listTable(layer, say, change) {
   const { fields, open, tuples, longer, used } = layer.list;
   const items = layer.list.items.map(([count, ...numbers]) => ({ count, numbers }));
@@ -183,16 +183,15 @@ function listTable(layer, say, change) {
       }),
     ),
   );
-  if (items.some((item) => item.count !== 1))
-    line(
-      "times",
-      items.map((item, n) =>
-        cell(n, "times", `x${n}`, item.count, (field) => {
-          item.count = wholeNumber(field, item.count, 0);
-          tell();
-        }),
-      ),
-    );
+  line(
+    "times",
+    items.map((item, n) =>
+      cell(n, "times", `x${n}`, item.count, (field) => {
+        item.count = wholeNumber(field, item.count, 0);
+        tell();
+      }),
+    ),
+  );
   line(
     "",
     items.map((_, n) => {

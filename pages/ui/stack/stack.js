@@ -16,9 +16,8 @@ class Stack {
     this.join.append(...["&", "|"].map((value) => made("option", { value, textContent: JOINS[value] })));
     this.more = made("button", { type: "button", textContent: "Add" });
     this.more.addEventListener("click", () => this.add());
-    this.adding = made("div", { className: "adding", role: "listitem" }, this.join, this.kind, this.more);
-    this.cards.append(this.adding);
-    root.replaceChildren(this.cards, this.says);
+    this.adding = made("div", { className: "adding" }, this.join, this.kind, this.more);
+    root.replaceChildren(this.cards, this.adding, this.says);
     for (const told of ["focusin", "change"])
       root.addEventListener(told, ({ target }) => (this.entered = target.value));
   }
@@ -42,7 +41,7 @@ class Stack {
       this.new = data.new;
       this.kind.replaceChildren(
         ...Object.keys(data.new).map((name) =>
-          made("option", { value: name, textContent: name === "comparison" ? "comparison in q and k" : name }),
+          made("option", { value: name, textContent: name }),
         ),
       );
       this.kind.value = chosen;
@@ -50,7 +49,7 @@ class Stack {
     this.root.dataset.layers = data.layers ? data.layers.length : "none";
     this.root.dataset.heard = data.heard;
     this.adding.hidden = data.layers === null;
-    this.cards.inert = data.stale;
+    this.cards.inert = this.adding.inert = data.stale;
     this.root.dataset.stale = data.stale;
     this.says.textContent = data.stale ? STALE[data.layers === null ? 0 : 1] : (data.problem?.says ?? "");
     if (data.problem) return; // what was typed stays as it is
@@ -70,10 +69,12 @@ class Stack {
       if (shown[n]?.key === key || (typing && shown[n]?.card === holder)) return;
       const card = this.card(layer, n);
       if (shown[n]) shown[n].card.replaceWith(card);
-      else this.adding.before(card);
+      else this.cards.append(card);
       shown[n] = { key, card };
     });
     for (const { card } of shown.splice(layers.length)) card.remove();
+    if (this.added) this.cards.scrollTop = this.cards.scrollHeight;
+    this.added = false;
     if (this.goTo || (holder && !holder.isConnected)) this.focus(focused, at);
   }
 
@@ -183,6 +184,7 @@ class Stack {
     toggle.addEventListener("click", () => {
       if (!this.open.delete(n)) this.open.add(n);
       this.draw();
+      this.shown[n].card.scrollIntoView({ block: "nearest" });
     });
     return [name, toggle];
   }
@@ -241,6 +243,7 @@ class Stack {
   add() {
     const layer = { operator: this.join.value, negated: false, on: true, text: this.new[this.kind.value] };
     this.layers = [...this.layers, layer];
+    this.added = true;
     this.tell(false);
   }
 
