@@ -75,7 +75,8 @@ def compared(a: sides.Side, b: sides.Side) -> None:
         )
     with st.container(key="versus_panes"):
         panes.panes(a, b, found)
-    numbers, words = st.columns([1.25, 1], gap="large")
+    with st.container(key="versus_told"):
+        numbers, words = st.columns([1.25, 1], gap="large")
     with numbers:
         costs = tuple(
             sides.cost(one, screen.block_m, screen.block_n, screen.rule, screen.heads) for one in (first, second)

@@ -26,6 +26,7 @@ _PAGE_CSS = """
   width: auto; z-index: 1000; background: var(--fm-card); border-radius: 8px; padding: 2px 10px; }
 .st-key-canvas { min-height: 640px; }
 .st-key-stack { min-height: 120px; }
+.st-key-cards { gap: .7rem; }
 [data-testid="stElementContainer"]:has([data-testid="stHeading"]) + * > [data-testid="stSkeleton"] { height: 23px; }
 .st-key-patterns { min-height: 1400px; }
 .st-key-versus { min-height: 420px; }
@@ -35,8 +36,9 @@ _PAGE_CSS = """
   transform: translateX(-50%); z-index: 1000; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-over):not(:has(.st-key-upload_bar)) { height: 0; margin-bottom: -1rem;
   position: relative; z-index: 20; }
-.st-key-over:not(:has(.st-key-upload_bar)) .fm-error { max-width: max(100% - 350px, min(100%, 560px)); box-shadow: 0 4px 18px rgba(0, 0, 0, .22); border-block: 1px solid var(--fm-line);
-  border-right: 1px solid var(--fm-line); min-height: 82px; }
+.st-key-over:not(:has(.st-key-upload_bar)) .fm-error { max-width: max(100% - 350px, min(100%, 560px));
+  min-height: 82px; border: solid var(--fm-line); border-width: 1px 1px 1px 3px; border-left-color: var(--fm-lower);
+  box-shadow: 0 4px 18px rgba(0, 0, 0, .22); }
 .st-key-working [data-testid="stProgress"] { background: var(--fm-card); border-radius: 8px; padding: 4px 12px 8px; }
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
@@ -45,7 +47,8 @@ _PAGE_CSS = """
   [data-testid="stTextAreaRootElement"], [data-testid="stSelectbox"] > div:last-of-type > div,
   [data-testid="stMultiSelect"] > div:last-of-type > div) { border-color: var(--fm-edge);
   &:focus-within { border-color: var(--fm-full); box-shadow: 0 0 0 1px var(--fm-full); } }
-:is([data-testid="stPageLink"] a, [data-testid="stMain"]):focus-visible { outline: 2px solid var(--fm-select); outline-offset: -2px; }
+:is([data-testid="stPageLink"] a, [data-testid="stMain"]):focus-visible { outline: 2px solid var(--fm-select);
+  outline-offset: -2px; }
 [data-testid="stSidebarCollapseButton"] span { color: var(--fm-dim); }
 [data-testid="stCaptionContainer"] { color: var(--fm-dim); opacity: 1; }
 [data-testid="stCaptionContainer"] :is(p, li, strong) { color: inherit; opacity: 1; }
@@ -65,7 +68,7 @@ _PAGE_CSS = """
   .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex: 1 1 100%; }
   .st-key-mask_bar > div { flex: 1 1 13%; min-width: 0; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
-  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_text, .st-key-redo_text) { flex: 0 1 auto; }
+  .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_redo) { flex: 0 1 auto; }
 }
 @container (max-width: 760px) {
   .st-key-mask_bar > div { flex-basis: 30%; }
@@ -81,8 +84,9 @@ _PAGE_CSS = """
   .st-key-desk div:has(> .st-key-canvas) > .st-key-panel_tabs { order: 5; }
   .st-key-cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); }
 }
-.st-key-repair > div > [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+:is(.st-key-repair, .st-key-versus_told) > div > [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
 .st-key-repair > div > div > [data-testid="stColumn"] { flex: 1 1 190px; min-width: 190px; }
+.st-key-versus_told > div > div > [data-testid="stColumn"] { min-width: min(100%, 360px); }
 .st-key-repair > div > div > [data-testid="stColumn"] > div { gap: .4rem; }
 .st-key-repair > div > div > [data-testid="stColumn"]:first-child { order: 1; }
 @media (prefers-reduced-motion: reduce) {

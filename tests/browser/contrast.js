@@ -1,5 +1,5 @@
-// What on the page has less contrast than WCAG 2.2 AA asks for: text 4.5 : 1 (3 : 1 where it is large), the edge or ground
-// of what can be filled in 3 : 1. From computed colours, shadow trees included; what is disabled is exempt.
+// What on the page has less contrast than WCAG 2.2 AA asks for: text 4.5 : 1 (3 : 1 where it is large), the edge or
+// ground of what can be filled in 3 : 1. From computed colours, shadow trees included; what is disabled is exempt.
 () => {
   const colour = (text) => {
     const numbers = text.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
@@ -34,7 +34,8 @@
   let many = 0;
   const note = (least, contrast, what, e, words) => {
     many += 1;
-    if (contrast < least) found.push(`${contrast.toFixed(2)} ${what} ${e.tagName} ${e.className?.baseVal ?? e.className}: ${words.slice(0, 40)}`);
+    const name = `${e.tagName} ${e.className?.baseVal ?? e.className}`;
+    if (contrast < least) found.push(`${contrast.toFixed(2)} ${what} ${name}: ${words.slice(0, 40)}`);
   };
   const judge = (e) => {
     const box = e.getBoundingClientRect(),
@@ -42,11 +43,13 @@
     if (box.width < 2 || box.height < 2 || disabled(e)) return;
     if (!e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return;
     const field = e.matches("input:not([type=range], [type=checkbox], [type=radio], [type=file]), textarea, select");
-    const own = [...e.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join(" ").trim();
+    const texts = [...e.childNodes].filter((node) => node.nodeType === 3),
+      own = texts.map((node) => node.data.trim()).join(" ").trim();
     const words = own || (field && !e.matches("select") ? e.value || e.placeholder || "" : "");
     if (words) {
       const behind = ground(e),
-        paint = e instanceof SVGElement ? style.fill : own || e.value ? style.color : getComputedStyle(e, "::placeholder").color;
+        typed = own || e.value ? style.color : getComputedStyle(e, "::placeholder").color,
+        paint = e instanceof SVGElement ? style.fill : typed;
       const size = parseFloat(style.fontSize),
         large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
       note(large ? 3 : 4.5, ratio(over(faded(colour(paint), e), behind), behind), "text", e, words);
@@ -58,7 +61,8 @@
       if (width > box.width + 90 || height > box.height + 24) break;
       const around = ground(outer(at)),
         look = getComputedStyle(at);
-      if (parseFloat(look.borderTopWidth) > 0) best = Math.max(best, ratio(over(faded(colour(look.borderTopColor), at), around), around));
+      const edge = over(faded(colour(look.borderTopColor), at), around);
+      if (parseFloat(look.borderTopWidth) > 0) best = Math.max(best, ratio(edge, around));
       best = Math.max(best, ratio(ground(at), around));
     }
     note(3, best, "field", e, e.ariaLabel ?? "");

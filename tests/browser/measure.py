@@ -53,7 +53,8 @@ def texts(n: int) -> list[str]:
 
 def layered_texts(n: int) -> dict[str, str]:
     """What is done to a mask of 64 layers -> its text then, each edit made to the mask before it."""
-    boxes = [f"~rect({n // 2 + i * n // 200}, {n // 2 + (i + 1) * n // 200}, {8 * i}, {8 * i + 900})" for i in range(61)]
+    rows = [n // 2 + i * n // 200 for i in range(62)]
+    boxes = [f"~rect({rows[i]}, {rows[i + 1]}, {8 * i}, {8 * i + 900})" for i in range(61)]
     layers = [f"sliding_window({n // 2})", *boxes, f"document({n})"]
     edits = {"": layers}
     edits["layer 64 added"] = layers = [*layers, f"(k < {n - 5})"]

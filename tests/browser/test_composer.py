@@ -236,7 +236,7 @@ def test_labels_stand_on_no_line_and_on_no_other_label(screen, theme, width):
         tab.go(mask=text, n=96)
         for keys in ("0", "++++", "+++++"):
             tab.keys(*keys)
-            labels, width = tab.told("labels"), tab.page.locator(".pane[data-side=vectors] canvas.base").bounding_box()["width"]
+            labels, width = tab.told("labels"), tab.box("vectors")["width"]
             many += len(labels)
             for n, (label, x0, y0, x1, y1) in enumerate(labels):
                 assert 0 <= x0 < x1 <= width and 0 <= y0 < y1
