@@ -9,6 +9,8 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is decorated, so before the kernels are imported
 
+torch.set_num_threads(1)  # the tensors are small: threads that wait for each other take longer than one
+
 # What tests measure does not belong in the history of whoever runs them; processes they start inherit it.
 os.environ["FLASHMASK_HISTORY"] = os.path.join(tempfile.mkdtemp(prefix="flashmask-tests-"), "history.sqlite")
 
