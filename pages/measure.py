@@ -3,7 +3,7 @@
 import streamlit as st
 
 from flashmask_core.bench.config import BenchJob, check_cases
-from pages.ui import bar, jobs, recorded, state
+from pages.ui import bar, jobs, presses, recorded, state
 from pages.ui.measure import results, runs, setup
 
 screen = state.current()
@@ -34,8 +34,7 @@ def run_here() -> None:
         type="primary",
         disabled=jobs.busy("bench"),
         width=148,
-        on_click=jobs.start,
-        args=("bench", BenchJob("bench", cases, title=setup.title(screen, built))),
+        on_click=presses.later(jobs.start, "bench", BenchJob("bench", cases, title=setup.title(screen, built))),
         key="run",
     )
     jobs.show("bench")
@@ -59,8 +58,7 @@ def no_gpu() -> None:
             "Check the kernel here",
             disabled=jobs.busy("check"),
             width="stretch",
-            on_click=jobs.start,
-            args=("check", job),
+            on_click=presses.later(jobs.start, "check", job),
         )
     jobs.show("check")
 

@@ -30,7 +30,7 @@ def setting(name: str) -> dict:
 
 
 def collect(name: str) -> None:
-    """Callback of a setting; an emptied number is put back."""
+    """A setting was changed; an emptied number is put back."""
     now = state.current().pack
     value = st.session_state[f"p_{name}"]
     change(**{name: getattr(now, name) if value is None else value})

@@ -16,7 +16,7 @@ from flashmask_core.bench.result import BenchRow
 from flashmask_core.bench.svg_chart import svg_chart
 from flashmask_core.bench.table import where_line
 
-from .. import jobs, state, theme
+from .. import jobs, presses, state, theme
 from ..words import plain
 from . import png, results
 
@@ -65,12 +65,14 @@ def panel(busy: bool, known: bool) -> None:
 
 def _bar(runs: dict[str, Run], rows: list[BenchRow]) -> None:
     trial = state.current().trial
-    st.session_state.m_shown = trial.run if trial.run in runs else _NONE
-    st.session_state.m_beside = trial.beside if trial.beside in (*runs, _RECORDED) else _NONE
+    state.seed("m_shown", trial.run if trial.run in runs else _NONE)
+    state.seed("m_beside", trial.beside if trial.beside in (*runs, _RECORDED) else _NONE)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="runs_bar"):
         named = lambda run_id: _name(runs[run_id]) if run_id else "none"  # noqa: E731
-        st.selectbox("Shown", [_NONE, *runs], key="m_shown", format_func=named, on_change=_choose, args=("run", "m_shown"))
-        st.selectbox("Beside it", [_NONE, *runs, _RECORDED], key="m_beside", on_change=_choose, args=("beside", "m_beside"),
+        st.selectbox("Shown", [_NONE, *runs], key="m_shown", format_func=named,
+                     on_change=presses.later(_choose, "run", "m_shown"))  # fmt: skip
+        st.selectbox("Beside it", [_NONE, *runs, _RECORDED], key="m_beside",
+                     on_change=presses.later(_choose, "beside", "m_beside"),
                      format_func=lambda name: _OF_THE_RECORDING if name == _RECORDED else named(name),
                      disabled=not rows)  # fmt: skip
         with st.popover("Export", width=96, disabled=not rows, key="export", on_change="rerun") as box:
@@ -89,7 +91,8 @@ def _name(run: Run) -> str:
 def _choose(field: str, key: str) -> None:
     if field == "run" and not st.session_state[key] and jobs.busy("bench"):
         return  # the browser still holds the "none" of a moment when this run was not listed: no choice of a person
-    state.change(trial=replace(state.current().trial, **{field: st.session_state[key] or ""}))
+    if not state.is_late(key):
+        state.change(trial=replace(state.current().trial, **{field: st.session_state[key] or ""}))
 
 
 def _heading(run: Run, rows: list[BenchRow]) -> None:
@@ -157,7 +160,7 @@ def _exports(run: Run, rows: list[BenchRow]) -> None:
 
 def _import() -> None:
     st.caption("A run that somebody else exported as .json, or rows of the command line as .jsonl. Nothing in it is run.")
-    st.file_uploader("Run", ["json", "jsonl"], key="m_import", label_visibility="collapsed", on_change=_take,
+    st.file_uploader("Run", ["json", "jsonl"], key="m_import", label_visibility="collapsed", on_change=presses.later(_take),
                      max_upload_size=MAX_FILE_BYTES // 2**20)  # fmt: skip
     if st.session_state.get("import_problem") and st.session_state.m_import:
         st.error(st.session_state.import_problem)

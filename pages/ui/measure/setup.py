@@ -12,7 +12,7 @@ from flashmask_core.bench.providers import PROVIDERS
 from flashmask_core.bench.sweep import AXES, sweep_cases
 from flashmask_core.data import PAPER_MASKS
 
-from .. import state
+from .. import presses, state
 from ..build import Built
 from ..link import Screen
 from .trial import HEAD_DIMS, LIMITS_S, MAX_VALUES, Trial
@@ -29,7 +29,7 @@ _PASS_HELP = "forward alone; backward alone; both: a training step, its forward 
 def inputs(screen: Screen) -> None:
     """The settings, as widgets that show and change the screen's trial."""
     for field in fields(Trial):
-        st.session_state[f"m_{field.name}"] = getattr(screen.trial, field.name)
+        state.seed(f"m_{field.name}", getattr(screen.trial, field.name))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="shape_bar"):
         st.number_input("Batch B", 1, 1024, step=1, **_setting("batch"), width=100)
         st.number_input("Query heads H", 1, 1024, step=1, **state.widget("w_heads"), width=120)
@@ -52,12 +52,14 @@ def inputs(screen: Screen) -> None:
 
 def _setting(name: str) -> dict:
     """Arguments of a widget that shows and changes a field of the screen's trial."""
-    return {"key": f"m_{name}", "on_change": collect, "args": (name,)}
+    return {"key": f"m_{name}", "on_change": presses.later(collect, name)}
 
 
 def collect(name: str) -> None:
-    """Callback of a setting. An emptied number is put back; only the key heads may be left out, for as many as H."""
+    """A setting was changed. An emptied number is put back; only the key heads may be left out, for as many as H."""
     value, trial = st.session_state[f"m_{name}"], state.current().trial
+    if state.is_late(f"m_{name}"):
+        return
     changed = {name: value}
     if name == "passes":
         changed = {name: tuple(one for one in PASSES if one in value)}

@@ -119,8 +119,8 @@ def _earlier(shown: str, runs: dict[str, list[TrainRow]]) -> None:
         return f"{(rows[0].date_utc or '')[:16].replace('T', ' ')} · {tasks} · {len(rows)} rows · {run[-4:]}"
 
     state.seed("t_run", shown if shown in runs else "")
-    st.selectbox("Run shown", ["", *runs], format_func=name, width=420, key="t_run", on_change=presses.later(_collect, "run"),
-                 disabled=jobs.busy("train"))  # fmt: skip
+    st.selectbox("Run shown", ["", *runs], format_func=name, width=420, key="t_run",
+                 on_change=presses.later(_collect, "run"), disabled=jobs.busy("train"))  # fmt: skip
 
 
 def _kept(run: str, rows: list[TrainRow] | None) -> None:
@@ -177,7 +177,7 @@ def _setting(place: TrainPlace, name: str) -> dict:
 
 
 def _collect(name: str) -> None:
-    """Callback of a setting; an emptied number is put back."""
+    """A setting was changed; an emptied number is put back."""
     value, place = st.session_state[f"t_{name}"], state.current().pack.train
     if state.is_late(f"t_{name}"):
         return
