@@ -8,6 +8,7 @@ Session state belongs to one browser tab, so two tabs do not touch each other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 
@@ -27,6 +28,7 @@ _WRITTEN_THERE = ("at", "view", "step")  # of an address, by the browser itself
 def open_screen(page: str) -> Screen:
     """The screen of this run, on the page of this name. Call it first on every page."""
     session, query = st.session_state, st.query_params.to_dict()
+    presses.begin_run()  # on the screen and the page on which it was asked for
     switched = session.get("page", page) != page
     session.page = page
     if "screen" not in session or not _is_ours(query, switched):
@@ -35,7 +37,6 @@ def open_screen(page: str) -> Screen:
         session.screen, session.link_problems = screen, problems + missing
         session.published, session.sent = [(query, monotonic())], query  # what comes later was asked for later
         _reopen()
-    presses.begin_run()
     _seed_widgets(session.screen)
     return session.screen
 
@@ -128,6 +129,17 @@ def looked(**place) -> None:
     _note_published(_query())
 
 
+def of_this_screen(listener: Callable) -> Callable:
+    """A listener of {"place": ..., "opened": number}: it gets the place unless another screen was opened since."""
+
+    def hear(told) -> None:
+        if isinstance(told, dict) and told.get("opened") == st.session_state.opened:
+            listener(told.get("place"))
+
+    return hear
+
+
+@of_this_screen
 def chosen(at) -> None:
     """A canvas says which cell was chosen, [query, key] or None; what a browser sends is checked as a link is."""
     pair = isinstance(at, list) and len(at) == 2 and {type(x) for x in at} == {int}
@@ -135,6 +147,7 @@ def chosen(at) -> None:
         looked(at=at and tuple(at))
 
 
+@of_this_screen
 def viewed(view) -> None:
     """A canvas says which part it shows, four numbers or None for all of it."""
     looked(view=None if view is None else current().nearest_view(view))
@@ -160,12 +173,14 @@ def publish() -> None:
     """Write the screen into the address, if it says something new.
 
     Also where the request for this run said the same, if we have written something else since: that may have reached
-    the browser only after it made the request.
+    the browser only after it made the request. The address that Streamlit knows in the run of a fragment is that of the
+    last full run, and says nothing.
     """
     shelf.keep_long_text(st.session_state.screen)
-    query = _query()
+    query, context = _query(), get_script_run_ctx()
     _note_published(query)
-    if query != st.query_params.to_dict() or query != st.session_state.sent:
+    asked = st.session_state.sent if context and context.fragment_ids_this_run else st.query_params.to_dict()
+    if query != asked or query != st.session_state.sent:
         st.query_params.from_dict(query)
         st.session_state.sent = query
 

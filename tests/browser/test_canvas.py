@@ -136,7 +136,7 @@ def test_a_click_selects_everywhere_and_enters_the_link(shared):
     assert tab.told("selected") in (spot, {"q": spot["q"] + 1, "k": spot["k"] - 1})
 
 
-@pytest.mark.parametrize("wait_ms", [0, 420, 480])  # while the view comes to rest, and when it is told
+@pytest.mark.parametrize("wait_ms", [0, 420, 480, 510])  # while the view comes to rest, and when it is told
 def test_another_address_right_behind_a_zoom_wins(shared, wait_ms):
     tab = shared.go(mask="sliding_window(9)", n=64)
     tab.point(0.4, 0.45)

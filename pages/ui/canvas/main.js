@@ -53,7 +53,7 @@ class Explorer {
         opened = head.opened !== this.opened;
       this.opened = this.root.dataset.opened = head.opened;
       this.heard = head.heard;
-      if (opened) arrived();
+      if (opened) this.forgetPlace();
       if (fresh) {
         this.mask = new MaskVectors(payload);
         this.exactView = null;
@@ -76,6 +76,13 @@ class Explorer {
       this.editable = this.editing.on;
     }
     this.recolor();
+  }
+
+  // Another screen is open: what was to be told of places of the one before is void.
+  forgetPlace() {
+    arrived();
+    for (const timer of [this.resting, ...Object.values(this.telling)]) clearTimeout(timer);
+    this.moving = false;
   }
 
   layout() {

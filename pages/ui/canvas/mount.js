@@ -8,8 +8,8 @@
 // comes next; the server (presses.py) hears each number once, in order.
 const mounted = new WeakMap();
 const MOST_PRESSES = 64; // that are kept for a server that is busy
-const PLACES = ["selection", "view", "step"]; // where a picture stands, as its address says too
-const ARRIVES_MS = 3000; // the server has answered another address by then
+const PLACES = ["selection", "view", "step"]; // where a picture stands, told with the number of the screen (`opened`)
+const ARRIVES_MS = 10_000; // the server has answered another address by then
 let lastPress = 0,
   movedAt = -Infinity;
 
@@ -37,7 +37,10 @@ function mount({ parentElement, setStateValue }, selector, Kind, update) {
   }
   here.send = setStateValue;
   update(here.it, (name, value, { whole = null } = {}) => {
-    if (elsewhere() && PLACES.includes(name)) return lastPress;
+    if (PLACES.includes(name)) {
+      if (elsewhere()) return lastPress;
+      value = { place: value, opened: here.it.opened };
+    }
     lastPress = Math.max(lastPress + 1, Date.now());
     const { heard = 0 } = here.it; // the highest number that the server is known to have heard
     const kept = here.presses.filter(([n, other, said]) => n > heard && !(other === name && whole?.(said)));

@@ -37,6 +37,7 @@ class Comparison {
     if (head.id !== this.root.dataset.mask) this.read(head, bytes, 4 + length);
     if (opened) {
       arrived();
+      for (const timer of [this.looking, this.telling]) clearTimeout(timer);
       this.selected = head.at && { q: head.at[0], k: head.at[1] };
       this.startView = head.view;
       this.resize();

@@ -33,7 +33,11 @@ class Walker {
     this.report = report;
     const told = `${data.id} ${data.opened}`;
     if (told === this.told) return this.recolor();
-    if (data.opened !== this.replay?.data.opened) arrived();
+    if (data.opened !== this.opened) {
+      arrived();
+      clearTimeout(this.telling);
+    }
+    this.opened = data.opened;
     const sameLoop = this.replay && data.id === this.replay.data.id;
     this.told = told;
     this.replay = new Replay(data);

@@ -54,6 +54,7 @@ def _story(identity: str, _mask: "fm.ColumnMask", block_m: int, block_n: int, pa
     return story(_mask, block_m, block_n, pass_, line)
 
 
+@state.of_this_screen
 def _stepped(step) -> None:
     """The browser has gone to a step and has written that into the address itself."""
     if type(step) is int and 0 <= step < 10**5:
