@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from flashmask_core.bench.config import BenchJob, check_cases
+from flashmask_core.bench.config import CHECK_MAX_LENGTH, BenchJob, check_cases
 from pages.ui import bar, jobs, presses, recorded, state
 from pages.ui.measure import results, runs, setup
+from pages.ui.walk.small import shrunk
 
 screen = state.current()
 
@@ -49,11 +50,14 @@ def no_gpu() -> None:
     left, right = st.columns([5, 1.4], vertical_alignment="center")
     with left:
         st.markdown(
-            "**Check the kernel here.** The Triton kernel itself runs through its interpreter on the first 256 × 256 "
-            "tokens of this mask, forward and backward, and is compared with the reference."
+            "**Check the kernel here.** The Triton kernel itself runs through its interpreter on this mask, forward and "
+            f"backward, and is compared with the reference. A longer mask is made small: {CHECK_MAX_LENGTH} × "
+            f"{CHECK_MAX_LENGTH}, every cell the middle one of those it stands for."
         )
     with right:
-        job = BenchJob("check", check_cases(built.mask, built.text[:80]), title="Kernel check, interpreter")
+        mask = shrunk(built.mask, CHECK_MAX_LENGTH)
+        name = built.text[:80] + ", made small" * (mask is not built.mask)
+        job = BenchJob("check", check_cases(mask, name), title="Kernel check, interpreter")
         st.button(
             "Check the kernel here",
             disabled=jobs.busy("check"),

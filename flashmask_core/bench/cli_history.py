@@ -24,7 +24,8 @@ def add_history_command(commands) -> None:
         description=f"The runs of this machine. Where RUN is asked for: {_RUN}.",
         epilog="The file is one SQLite database in the user's data folder, or where FLASHMASK_HISTORY says.",
     )
-    acts = history.add_subparsers(dest="act", required=True, metavar=" | ".join(_ACTS))
+    acts = history.add_subparsers(dest="act", metavar=" | ".join(_ACTS))
+    history.set_defaults(run=_list, json=False)
     for name, (act, about) in _ACTS.items():
         command = acts.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}. RUN: {_RUN}.")
         command.set_defaults(run=act)

@@ -40,6 +40,7 @@ _PAGE_CSS = """
   min-height: 82px; border: solid var(--fm-line); border-width: 1px 1px 1px 3px; border-left-color: var(--fm-lower);
   box-shadow: 0 4px 18px rgba(0, 0, 0, .22); }
 .st-key-working [data-testid="stProgress"] { background: var(--fm-card); border-radius: 8px; padding: 4px 12px 8px; }
+.st-key-mask_bar [data-testid="InputInstructions"] { display: none; }
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
 .fm-brand { font-weight: 700; font-size: 15px; margin: 0 0 6px 8px; line-height: 1.3; }

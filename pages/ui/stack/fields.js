@@ -39,14 +39,16 @@ function numberFields(layer, say, change) {
   });
 }
 
-// Any other mask: its text as it stands, with every number in it as a field over a slider.
+// Any other mask: its text as it stands, with every number in it as a field over a slider. What q and k are divided by
+// is one number where it is the same: it changes in both places.
 function numbersInText(layer, say, change) {
   const parts = layer.parts.map((part) => (typeof part === "string" ? part : part.value));
   const shown = layer.parts.map((part, at) => {
     if (typeof part === "string") return part;
     const index = (at - 1) / 2;
     const inputs = numberInputs(part, index, `number ${index + 1} of ${say}`, (value, live) => {
-      parts[at] = value;
+      const together = (other) => other === part || (part.least === 1 && other.least === 1 && other.value === part.value);
+      layer.parts.forEach((other, i) => together(other) && (parts[i] = value));
       change(parts.join(""), live);
     });
     return made("span", { className: "number" }, ...inputs);
@@ -154,14 +156,14 @@ function listTable(layer, say, change) {
   while (open && rows.length < widest + 1) rows.push(`${fields.at(-1)} ${rows.length}`);
   if (open && rows.length > 2) rows[fields.length - 1] = `${fields.at(-1)} 1`;
   const table = made("table", {});
-  const line = (head, cells) => {
-    const row = table.insertRow();
-    row.append(made("th", { scope: "row", textContent: head }), ...cells.map((cell) => made("td", {}, cell)));
-  };
-  const cell = (n, name, at, value, set, least = 0) => {
+  table.createTHead().insertRow().append(
+    ...[...rows, "times", ""].map((textContent) => made("th", { scope: "col", textContent })),
+  );
+  const body = table.createTBody();
+  const cell = (n, name, at, value, set) => {
     const field = made("input", {
       type: "number",
-      min: String(least),
+      min: "0",
       step: "1",
       value: value === undefined ? "" : String(value),
       data: { at },
@@ -170,46 +172,33 @@ function listTable(layer, say, change) {
     field.addEventListener("change", () => set(field));
     return field;
   };
-  rows.forEach((name, r) =>
-    line(
-      name,
-      items.map((item, n) => {
-        if (r > item.numbers.length) return "";
-        return cell(n, name, `t${r}.${n}`, item.numbers[r], (field) => {
-          if (open && r > 0 && field.value.trim() === "") item.numbers.splice(r, 1);
-          else item.numbers[r] = wholeNumber(field, item.numbers[r] ?? 0, 0);
-          tell();
-        });
-      }),
-    ),
-  );
-  line(
-    "times",
-    items.map((item, n) =>
-      cell(n, "times", `x${n}`, item.count, (field) => {
-        item.count = wholeNumber(field, item.count, 0);
-        tell();
-      }),
-    ),
-  );
-  line(
-    "",
-    items.map((_, n) => {
-      const button = made("button", {
-        type: "button",
-        textContent: "×",
-        title: `Remove item ${n + 1}`,
-        "aria-label": `Remove item ${n + 1} of ${say}`,
-        disabled: items.length === 1,
-        data: { at: `r${n}` },
-      });
-      button.addEventListener("click", () => {
-        items.splice(n, 1);
+  items.forEach((item, n) => {
+    const cells = rows.map((name, r) => {
+      if (r > item.numbers.length) return "";
+      return cell(n, name, `t${r}.${n}`, item.numbers[r], (field) => {
+        if (open && r > 0 && field.value.trim() === "") item.numbers.splice(r, 1);
+        else item.numbers[r] = wholeNumber(field, item.numbers[r] ?? 0, 0);
         tell();
       });
-      return button;
-    }),
-  );
+    });
+    const times = cell(n, "times", `x${n}`, item.count, (field) => {
+      item.count = wholeNumber(field, item.count, 0);
+      tell();
+    });
+    const drop = made("button", {
+      type: "button",
+      textContent: "×",
+      title: `Remove item ${n + 1}`,
+      "aria-label": `Remove item ${n + 1} of ${say}`,
+      disabled: items.length === 1,
+      data: { at: `r${n}` },
+    });
+    drop.addEventListener("click", () => {
+      items.splice(n, 1);
+      tell();
+    });
+    body.insertRow().append(...[...cells, times, drop].map((one) => made("td", {}, one)));
+  });
   const more = made("button", { type: "button", textContent: "+ one more", data: { at: "more" } });
   more.addEventListener("click", () => change(longer, false));
   const left = layer.keys - used;

@@ -78,9 +78,10 @@ def _without_gpu(why: str) -> None:
     left, right = st.columns([5, 1.4], vertical_alignment="bottom")
     with left:
         st.markdown(
-            "**Do the engines learn the same?** One layer of width 32 is trained three steps of 256 tokens on the CPU, the "
-            "Triton kernels through their interpreter, and its losses are held against those of the dense mask. It says "
-            "nothing about speed. FlexAttention has no backward pass on a CPU."
+            "**Do the engines learn the same?** One layer of width 32 is trained three steps of 256 tokens on the CPU, drawn "
+            "by the paper’s recipe whatever is typed above, the Triton kernels through their interpreter, and its losses "
+            "are held against those of the dense mask. It says nothing about speed. FlexAttention has no backward pass on "
+            "a CPU."
         )
         _tasks(place)
     with right:
