@@ -212,8 +212,8 @@ def _mask_of_indices(indices, causal: bool, seqlen_q: int) -> ColumnMask:
 
 
 def _plain_mask(causal: bool, seqlen_q: int, seqlen_k: int, device: torch.device) -> ColumnMask:
-    """Causal, or everything visible."""
-    if torch.compiler.is_compiling():
+    """Causal, or everything visible. What is made while compiling or under a fake mode is of no use to a later call."""
+    if torch.compiler.is_compiling() or type(torch.empty(0)) is not torch.Tensor:
         return _build_plain_mask(causal, seqlen_q, seqlen_k, device)
     return _kept_plain_mask(causal, seqlen_q, seqlen_k, device)
 

@@ -1,5 +1,7 @@
 """Compose a mask: write it, see it, see what it costs."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from pages.ui import bar, beside, cards, jobs, numbers, picture, presses, repair, state
@@ -38,7 +40,7 @@ with instruments:
 @st.fragment
 def picture_and_numbers() -> None:
     presses.begin_run()
-    if state.current().mask != screen.mask:  # it was painted on
+    if replace(state.current(), at=screen.at, view=screen.view) != screen:  # it was painted on, or a step undone
         st.rerun()
     picture.picture(built)
     if built.notes:

@@ -19,8 +19,7 @@ EXACT = st.cache_data(facts.exact_finding, show_spinner=False)
 
 
 def move(name: str) -> None:
-    value = st.session_state[f"p_{name}"]
-    if value and not state.is_late(f"p_{name}"):
+    if not state.is_late(f"p_{name}") and (value := st.session_state[f"p_{name}"]):
         state.change(paper=replace(state.current().paper, **{name: value}))
 
 

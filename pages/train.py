@@ -32,6 +32,8 @@ def setting(name: str) -> dict:
 def collect(name: str) -> None:
     """A setting was changed; an emptied number is put back."""
     now = state.current().pack
+    if state.is_late(f"p_{name}"):
+        return
     value = st.session_state[f"p_{name}"]
     change(**{name: getattr(now, name) if value is None else value})
 

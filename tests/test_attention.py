@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import flashmask_core as fm
 from tests.attention_tools import check, inputs, random_mask, results
@@ -301,3 +302,13 @@ def test_a_long_window(device, attend):
     mask = fm.mask("sliding_window(512)", n).to(device)
     q, k, v, dout = inputs(1, n, n, 1, 1, 128, torch.bfloat16, device)
     check(results(attend(mask), q, k, v, dout), q, k, v, dout, mask)
+
+
+def test_a_call_under_a_fake_mode_leaves_nothing_behind():
+    def call():
+        q = torch.randn(1, 31, 2, 8)
+        return fm.flashmask_attention(q, q, q, causal=True)
+
+    with FakeTensorMode():
+        assert call().shape == (1, 31, 2, 8)
+    assert torch.isfinite(call()).all()

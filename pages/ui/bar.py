@@ -109,8 +109,7 @@ def chips(screen: Screen, layers: bool = True) -> None:
 
 
 def _take_preset() -> None:
-    name = st.session_state["w_preset"]
-    if name and not state.is_late("w_preset"):
+    if not state.is_late("w_preset") and (name := st.session_state["w_preset"]):
         state.change(mask=presets.PRESETS[name](state.current().keys))
 
 

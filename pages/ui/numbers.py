@@ -77,13 +77,13 @@ def _table(vectors: dict[str, np.ndarray], seqlen_k: int, at: tuple[int, int]) -
 
 def _click_on_curve(row: int) -> None:
     """A click on a curve chooses its column in the row that is selected already."""
-    points = st.session_state["curves"].selection.points
+    points = "curves" in st.session_state and st.session_state["curves"].selection.points
     if points:
         state.select((row, min(int(points[0]["x"]), state.current().keys - 1)))
 
 
 def _choose(table: str, row: int, first: int) -> None:
     """A row of the table becomes the selected column."""
-    picked = st.session_state[table].selection.rows
+    picked = table in st.session_state and st.session_state[table].selection.rows
     if picked:
         state.select((row, first + int(picked[0])))

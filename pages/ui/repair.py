@@ -141,7 +141,7 @@ def _runs_text(runs: fm.MaskedRuns, column: int, most: int = 8) -> str:
 
 
 def _go_to(table: str, columns: list[int]) -> None:
-    picked = st.session_state[table].selection.rows
+    picked = table in st.session_state and st.session_state[table].selection.rows
     if picked:
         at = state.current().at
         state.select((at[0] if at else 0, columns[int(picked[0])]))

@@ -265,6 +265,8 @@ def is_late(key: str) -> bool:
     before it. Two things tell: the request was made for a press, or the address in it is not the one that we have sent.
     """
     session = st.session_state
+    if key not in session:  # it was changed on a page that was left in the same moment
+        return True
     value = session.get(key)
     replaced = session.get("replaced", {}).get(key, [])
     if any(value == before and monotonic() - when < _LATE_S for before, when in replaced):

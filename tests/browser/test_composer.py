@@ -242,3 +242,36 @@ def test_labels_stand_on_no_line_and_on_no_other_label(screen, theme, width):
                 assert 0 <= x0 < x1 <= width and 0 <= y0 < y1
                 assert all(x1 <= a or c <= x0 or y1 <= b or d <= y0 for _, a, b, c, d in labels[:n]), (text, label)
     assert many > 30, many
+
+
+def test_fast_presses_in_the_layers_all_count(shared):
+    tab = shared.go(mask="causal & document(20, 44) & sliding_window(9)", n=64)
+    layers, page = tab.page.locator(".fm-layers"), tab.page
+    expect(layers).to_have_attribute("data-layers", "3")
+    page.get_by_title("Turn layer 2 round").dblclick()
+    expect_text(tab, "causal & document(20, 44) & sliding_window(9)")
+    page.get_by_label("Remove layer 3").click()
+    page.get_by_label("Move layer 2 forward").click()
+    expect_text(tab, "document(20, 44) & causal")
+    page.get_by_label("Remove layer 1").click()
+    expect(page.get_by_label("Remove layer 1")).to_be_disabled(timeout=100)  # the last one stays
+    expect_text(tab, "causal")
+    same_as_the_library(tab, 64, 2)
+
+
+def test_a_choice_and_a_link_at_once_show_the_other_page(screen):
+    tab = screen().open(mask="causal", n=64)
+    for name in ("sliding window", "prefix LM"):
+        tab.page.get_by_role("button", name=name, exact=True).or_(
+            tab.page.get_by_role("radio", name=name, exact=True)
+        ).first.click()
+        tab.page.wait_for_timeout(60)
+    tab.page.get_by_role("link", name="The paper").first.click()
+    tab.page.wait_for_selector("h1:has-text('The paper')")
+    expect(tab.page.get_by_role("radio", name="Backward")).to_be_visible()
+    for name in ("Backward", "Both"):
+        tab.page.get_by_role("radio", name=name, exact=True).click()
+        tab.page.wait_for_timeout(60)
+    tab.page.get_by_role("link", name="Learn").first.click()
+    tab.page.wait_for_selector(".fm-board[data-ready]")
+    assert tab.page.locator("[data-testid=stException]").count() == 0

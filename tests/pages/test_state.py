@@ -174,6 +174,7 @@ def test_a_value_that_we_have_replaced_is_no_change_while_the_browser_has_not_he
     session["pill"] = 2
     query["lesson"] = "3"
     assert not state.is_late("pill")  # they have seen the 3, and go back
+    assert state.is_late("of a page that was left")
     session["made_for_presses"] = True
     assert state.is_late("pill")  # the request was made for a press, and only brings the 2 along
     session["made_for_presses"] = False

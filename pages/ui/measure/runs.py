@@ -89,10 +89,11 @@ def _name(run: Run) -> str:
 
 
 def _choose(field: str, key: str) -> None:
+    if state.is_late(key):
+        return
     if field == "run" and not st.session_state[key] and jobs.busy("bench"):
         return  # the browser still holds the "none" of a moment when this run was not listed: no choice of a person
-    if not state.is_late(key):
-        state.change(trial=replace(state.current().trial, **{field: st.session_state[key] or ""}))
+    state.change(trial=replace(state.current().trial, **{field: st.session_state[key] or ""}))
 
 
 def _heading(run: Run, rows: list[BenchRow]) -> None:
@@ -168,7 +169,7 @@ def _import() -> None:
 
 def _take() -> None:
     """Callback of an import: somebody else's run is kept, and shown beside one's own."""
-    file, history, trial = st.session_state.m_import, History(), state.current().trial
+    file, history, trial = st.session_state.get("m_import"), History(), state.current().trial
     if file is None:
         return
     name = file.name[:100]

@@ -57,9 +57,9 @@ def _setting(name: str) -> dict:
 
 def collect(name: str) -> None:
     """A setting was changed. An emptied number is put back; only the key heads may be left out, for as many as H."""
-    value, trial = st.session_state[f"m_{name}"], state.current().trial
     if state.is_late(f"m_{name}"):
         return
+    value, trial = st.session_state[f"m_{name}"], state.current().trial
     changed = {name: value}
     if name == "passes":
         changed = {name: tuple(one for one in PASSES if one in value)}

@@ -91,7 +91,10 @@ class Stack {
   card(layer, n) {
     const many = this.layers.length,
       say = `layer ${n + 1}`;
-    const set = (values) => this.change(n, values);
+    const set = (values) => {
+      this.change(n, values(this.layers[n]));
+      this.draw(); // at once: the next press is on what this one made
+    };
     const join = made("button", {
       type: "button",
       className: "join",
@@ -100,9 +103,9 @@ class Stack {
       disabled: n === 0,
       data: { at: "join" },
     });
-    join.addEventListener("click", () => set({ operator: layer.operator === "&" ? "|" : "&" }));
+    join.addEventListener("click", () => set((now) => ({ operator: now.operator === "&" ? "|" : "&" })));
     const on = made("input", { type: "checkbox", checked: layer.on, data: { at: "on" }, "aria-label": `${say} is on` });
-    on.addEventListener("change", () => set({ on: on.checked }));
+    on.addEventListener("change", () => set(() => ({ on: on.checked })));
     const not = made("button", {
       type: "button",
       className: "not",
@@ -111,7 +114,7 @@ class Stack {
       "aria-pressed": String(layer.negated),
       data: { at: "not" },
     });
-    not.addEventListener("click", () => set({ negated: !layer.negated }));
+    not.addEventListener("click", () => set((now) => ({ negated: !now.negated })));
     const tool = (at, sign, words, able, act) => {
       const button = made("button", {
         type: "button",
@@ -227,6 +230,7 @@ class Stack {
     }
     this.layers = layers;
     this.goTo = [goTo, at];
+    this.draw();
     this.tell(false);
   }
 
@@ -237,6 +241,7 @@ class Stack {
       this[name] = new Set([...this[name]].filter((i) => i !== n).map((i) => i - (i > n)));
     this.layers = layers;
     this.goTo = [Math.max(0, n - 1), "drop"];
+    this.draw();
     this.tell(false);
   }
 

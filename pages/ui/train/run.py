@@ -179,9 +179,9 @@ def _setting(place: TrainPlace, name: str) -> dict:
 
 def _collect(name: str) -> None:
     """A setting was changed; an emptied number is put back."""
-    value, place = st.session_state[f"t_{name}"], state.current().pack.train
     if state.is_late(f"t_{name}"):
         return
+    value, place = st.session_state[f"t_{name}"], state.current().pack.train
     if name == "tasks":
         value = tuple(one for one in TASKS if one in value)
     elif name == "engines":
@@ -192,8 +192,7 @@ def _collect(name: str) -> None:
 
 
 def _take_model() -> None:
-    sizes = MODELS.get(st.session_state.t_model)
-    if sizes and not state.is_late("t_model"):
+    if not state.is_late("t_model") and (sizes := MODELS.get(st.session_state.t_model)):
         _change(**dict(zip(_SHAPE, sizes)))
 
 
