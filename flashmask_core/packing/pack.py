@@ -13,7 +13,7 @@ from ..checks import whole
 from ..masks.column_mask import ColumnMask
 from ..masks.expr import MAX_SEQLEN
 from ..masks.language import mask as mask_of_text
-from .examples import Example
+from .examples import MAX_EXAMPLES, Example
 
 POLICIES = {
     "in_order": "in order",
@@ -132,12 +132,17 @@ def pack(examples: list[Example], context: int, policy: str = "in_order", too_lo
             fitting += [example] * (example.tokens > 0)
         elif too_long == "split":
             fitting += _split(example, context, i)
+            if len(fitting) > MAX_EXAMPLES:
+                raise ValueError(
+                    f"lengths[{i}]: split at a context of {context:,} the examples are more than {MAX_EXAMPLES:,}; take a "
+                    "longer context"
+                )
         elif too_long == "drop":
             dropped += 1
         else:
             raise ValueError(
                 f"lengths[{i}]: {example} is {example.tokens:,} tokens, more than the context of {context:,}; "
-                "split it, drop it, or take a longer context"
+                f"{'' if len(example.answers) > 1 else 'split it, '}drop it, or take a longer context"
             )
     if not fitting:
         raise ValueError("lengths: no example is left to pack")
@@ -153,6 +158,9 @@ def _split(example: Example, context: int, number: int) -> list[Example]:
             f"lengths[{number}]: {example} has {len(example.answers)} answers to one prompt and {example.tokens:,} "
             f"tokens, more than the context of {context:,}; it cannot be split, only dropped"
         )
+    if example.tokens > MAX_EXAMPLES * context:
+        raise ValueError(f"lengths[{number}]: split at a context of {context:,} it is more than {MAX_EXAMPLES:,} pieces; "
+                         "take a longer context")  # fmt: skip
     pieces, at = [], 0
     while at < example.tokens:
         size = min(context, example.tokens - at)

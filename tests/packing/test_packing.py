@@ -128,3 +128,12 @@ def test_many_examples_pack_in_seconds():
         start = time.perf_counter()
         pack(examples, 8192, policy)
         assert time.perf_counter() - start < 10
+
+
+def test_what_would_be_cut_into_too_many_pieces_is_refused_before_it_is_cut():
+    with pytest.raises(ValueError, match=r"lengths\[0\]: split at a context of 1 it is more than 100,000 pieces"):
+        pack(examples_of([2**20]), 1, "in_order", "split")
+    with pytest.raises(ValueError, match=r"lengths\[1\]: split at a context of 2 the examples are more than 100,000"):
+        pack(examples_of([150_000, 150_000]), 2, "in_order", "split")
+    with pytest.raises(ValueError, match="more than the context of 10; drop it, or take"):
+        pack(examples_of([(10, 1, 1)]), 10, "in_order", "refuse")

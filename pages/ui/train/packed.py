@@ -29,7 +29,7 @@ class Packed:
     others: dict[str, Packing]
 
 
-@st.cache_resource(max_entries=16, show_spinner="Packing …")
+@st.cache_resource(max_entries=4, show_spinner="Packing …")
 def packed(lengths: str, form: str, context: int, count: int, seed: int, policy: str, long: str) -> Packed:
     """Raises ValueError or TypeError naming what cannot be packed."""
     examples = read_text(lengths) if lengths else draw(context, form, count, seed)
