@@ -19,6 +19,9 @@ from canvas_driver import _ROOT, Screen  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
+from flashmask_core.packing import POLICIES  # noqa: E402
+from pages.ui.paper.place import TIMES  # noqa: E402
+
 LARGE = 2**20
 LIMIT_MS = 150  # for a change at 8192
 
@@ -78,6 +81,10 @@ def changes(page: str, n: int) -> list[tuple[str, str, str, object]]:
             *(("another tile", "selectbox", "k_block", tile) for tile in ("4 × 4", "16 × 16", "8 × 4")),
             *(("another pass", "button_group", "k_pass", name) for name in ("dkdv", "dq", "forward")),
         ]
+    if page == "paper":
+        return [("another pass", "button_group", "p_time", name) for name in (*list(TIMES)[1:], *list(TIMES)[:1])]
+    if page == "train":
+        return [("another policy", "selectbox", "p_policy", name) for name in (*list(POLICIES)[1:], *list(POLICIES)[:1])]
     if page == "gallery":
         return [("another tile", "selectbox", "w_tile", tile) for tile in ("64 × 64", "128 × 64", "256 × 128")]
     return [
