@@ -7,10 +7,9 @@ index, ...]}, a row a line, so that two recordings can be compared by eye.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
-from .result import BenchRow, dumps
+from .result import BenchRow, dumps, lines_of
 
 RECORDED_PATH = Path(__file__).resolve().parents[1] / "data" / "h200_results.json"
 SCHEMA = 1
@@ -34,12 +33,7 @@ def recorded_results(path: str | Path = RECORDED_PATH) -> list[BenchRow]:
 def record_results(rows: list[BenchRow], path: str | Path = RECORDED_PATH) -> int:
     """Add rows to a recording, in place of older rows of the same measurement; returns how many it then holds."""
     merged = {row.key: row for row in [*recorded_results(path), *rows]}
-    where, lines = [], []
-    for row in merged.values():
-        device = asdict(row.where) if row.where else None
-        if device not in where:
-            where.append(device)
-        lines.append(dumps({**row.to_json(), "where": where.index(device)}))
+    where, lines = lines_of(merged.values())
     about = "Recorded by `python -m flashmask_core bench ... --record`; times in ms, sizes in bytes, see BenchRow."
     head = f'{{"schema": {SCHEMA}, "about": {dumps(about)}, "where": {dumps(where)}, "rows": [\n'
     text = head + ",\n".join(lines) + "\n]}\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
-from .result import BenchRow, DeviceInfo, dumps
+from .result import BenchRow, DeviceInfo, dumps, lines_of
 
 FORMAT, VERSION = "flashmask-bench", 1
 MAX_FILE_BYTES = 32 * 2**20
@@ -21,7 +21,7 @@ _CASE = (
     "mask", "mask_name", "seqlen_q", "seqlen_k", "batch", "heads", "kv_heads", "head_dim", "dtype", "block", "provider",
     "backend", "computes", "direction", "status", "reason", "check", "warning",
 )  # fmt: skip
-_DEVICE = ("device", "driver", "cuda_version", "torch_version", "triton_version", "library_version", "commit")
+DEVICE = ("device", "driver", "cuda_version", "torch_version", "triton_version", "library_version", "commit")
 _TENSORS = ("out", "dq", "dk", "dv")
 
 
@@ -30,30 +30,24 @@ def to_csv(rows) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     errors = [f"{kind}_{name}" for name in _TENSORS for kind in ("max_error", "naive_max_error")]
-    writer.writerow([*_CASE, *_NUMBERS, *errors, *_DEVICE, "date_utc"])
+    writer.writerow([*_CASE, *_NUMBERS, *errors, *DEVICE, "date_utc"])
     for row in rows:
         found = row.errors or {}
         numbers = [getattr(found.get(name), kind, None) for name in _TENSORS for kind in ("max_error", "naive_max_error")]
-        device = [getattr(row.where, name, None) for name in _DEVICE]
+        device = [getattr(row.where, name, None) for name in DEVICE]
         cells = [getattr(row, name) for name in (*_CASE, *_NUMBERS)]
-        writer.writerow([_no_formula(cell) for cell in [*cells, *numbers, *device, row.date_utc]])
+        writer.writerow([no_formula(cell) for cell in [*cells, *numbers, *device, row.date_utc]])
     return out.getvalue()
 
 
-def _no_formula(cell):
+def no_formula(cell):
     """A text that a spreadsheet would compute gets a quote before it."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell
 
 
 def to_json(rows, title: str) -> str:
     """A run as strict JSON: plain ints, no NaN, a row a line; each device once."""
-    devices: list[dict | None] = []
-    lines = []
-    for row in rows:
-        device = asdict(row.where) if row.where else None
-        if device not in devices:
-            devices.append(device)
-        lines.append(dumps({**row.to_json(), "where": devices.index(device)}))
+    devices, lines = lines_of(rows)
     head = {"format": FORMAT, "version": VERSION, "title": title, "devices": devices}
     return dumps(head)[:-1] + ', "rows": [\n' + ",\n".join(lines) + "\n]}\n"
 

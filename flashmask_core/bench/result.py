@@ -191,7 +191,19 @@ def dumps(record) -> str:
     return json.dumps(record, allow_nan=False, ensure_ascii=False)
 
 
-def read_rows(path: str | Path) -> list[BenchRow]:
+def lines_of(rows) -> tuple[list[dict | None], list[str]]:
+    """(devices, rows as lines of strict JSON) for a file: "where" of a row is the place of its device among them."""
+    devices: list[dict | None] = []
+    lines = []
+    for row in rows:
+        device = asdict(row.where) if row.where else None
+        if device not in devices:
+            devices.append(device)
+        lines.append(dumps({**row.to_json(), "where": devices.index(device)}))
+    return devices, lines
+
+
+def read_rows(path: str | Path, row: type = BenchRow, what: str = "benchmark") -> list:
     """Rows of a JSON-lines file. A last line cut short is left out; another bad line is a ValueError that counts it."""
     rows = []
     lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -199,9 +211,9 @@ def read_rows(path: str | Path) -> list[BenchRow]:
         if not line.strip():
             continue
         try:
-            rows.append(BenchRow.from_json(json.loads(line)))
+            rows.append(row.from_json(json.loads(line)))
         except ValueError as error:
             if number == len(lines):
                 break
-            raise ValueError(f"{path}, line {number}: no benchmark row ({error})") from None
+            raise ValueError(f"{path}, line {number}: no {what} row ({error})") from None
     return rows

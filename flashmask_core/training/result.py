@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..bench.result import STATUSES, DeviceInfo, dumps, read_record
+from ..bench.report import DEVICE, no_formula
+from ..bench.result import STATUSES, DeviceInfo, dumps, lines_of, read_record, read_rows
 from .case import TrainCase
 
 RECORDED_PATH = Path(__file__).resolve().parents[1] / "data" / "training_results.json"
@@ -21,8 +22,9 @@ class TrainRow:
     """One task, one engine, one context. None is "not measured", never 0 or NaN.
 
     tokens_per_s counts the tokens of examples, not padding, over the timed steps, making the mask and the batch and the
-    optimizer's step included; None on a CPU, where our kernels are interpreted. With longest, context is the longest of which a step fits (at_least: the search ended
-    there, not the memory), else the one that was asked for. Sizes in bytes, times in seconds.
+    optimizer's step included; None on a CPU, where our kernels are interpreted. With longest, context is the longest of
+    which a step fits (at_least: the search ended there, not the memory), else the one that was asked for. Sizes in
+    bytes, times in seconds.
     """
 
     task: str
@@ -124,7 +126,6 @@ _CELLS = (
     "task", "engine", "context", "longest", "at_least", "status", "reason", "tokens_per_s", "peak_memory_bytes", "rho",
     "adapters", "data", "dtype", "deterministic", "steps", "warmup",
 )  # fmt: skip
-_DEVICE = ("device", "driver", "cuda_version", "torch_version", "triton_version", "library_version", "commit")
 
 
 def to_csv(rows: Iterable[TrainRow]) -> str:
@@ -133,42 +134,25 @@ def to_csv(rows: Iterable[TrainRow]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     model = list(dict.fromkeys(name for row in rows for name in row.model))
-    writer.writerow([*_CELLS, "speedup_over_dense", *model, "step_s", "losses", *_DEVICE, "date_utc"])
+    writer.writerow([*_CELLS, "speedup_over_dense", *model, "step_s", "losses", *DEVICE, "date_utc"])
     for row in rows:
         several = (" ".join(map(str, values)) for values in (row.step_s, row.losses))
-        device = (getattr(row.where, name, None) for name in _DEVICE)
-        writer.writerow([*(getattr(row, name) for name in _CELLS), speedup(row, rows),
-                         *(row.model.get(name) for name in model), *several, *device, row.date_utc])  # fmt: skip
+        device = (getattr(row.where, name, None) for name in DEVICE)
+        cells = [*(getattr(row, name) for name in _CELLS), speedup(row, rows), *(row.model.get(name) for name in model)]
+        writer.writerow([no_formula(cell) for cell in [*cells, *several, *device, row.date_utc]])
     return out.getvalue()
 
 
 def to_json(rows: Iterable[TrainRow]) -> str:
     """Rows as one strict JSON object, a row a line, each device once."""
-    devices: list[dict | None] = []
-    lines = []
-    for row in rows:
-        device = asdict(row.where) if row.where else None
-        if device not in devices:
-            devices.append(device)
-        lines.append(dumps({**row.to_json(), "where": devices.index(device)}))
+    devices, lines = lines_of(rows)
     head = {"format": FORMAT, "version": VERSION, "devices": devices}
     return dumps(head)[:-1] + ', "rows": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
 def read_lines(path: str | Path) -> list[TrainRow]:
-    """Rows of a JSON-lines file. A last line cut short is left out; another bad line is a ValueError that counts it."""
-    rows = []
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(TrainRow.from_json(json.loads(line)))
-        except ValueError as error:
-            if number == len(lines):
-                break
-            raise ValueError(f"{path}, line {number}: no training row ({error})") from None
-    return rows
+    """As `read_rows` of the benchmark."""
+    return read_rows(path, TrainRow, "training")
 
 
 def recorded(path: str | Path = RECORDED_PATH) -> list[TrainRow]:

@@ -2,7 +2,6 @@
 
 class UndoButtons {
   constructor(root) {
-    this.root = root;
     this.buttons = [...root.querySelectorAll("button")];
     for (const button of this.buttons) button.addEventListener("click", () => this.tell(button.dataset.do, true));
     this.onKey = (event) => this.key(event);
@@ -16,7 +15,6 @@ class UndoButtons {
   update(data, tell) {
     Object.assign(this, { tell, heard: data.heard });
     for (const button of this.buttons) button.disabled = !data[button.dataset.do];
-    this.root.dataset.heard = data.heard;
   }
 
   key(event) {
