@@ -54,6 +54,19 @@ def _component():
     return st.components.v2.component("flashmask_canvas", html=html, css=css, js=script)
 
 
+def component(folder: Path, name: str, *own: str, shared: tuple[str, ...] = ("mount",)):
+    """A component of ours (v2): NAME.html and NAME.css of its folder, its own scripts behind `shared` ones of the canvas.
+
+    Its element has the class fm-NAME.
+    """
+    return st.components.v2.component(
+        f"flashmask_{name}",
+        html=(folder / f"{name}.html").read_text("utf-8"),
+        css=sheet(f".fm-{name}", folder / f"{name}.css"),
+        js=scripts(*shared) + "".join((folder / f"{script}.js").read_text("utf-8") for script in own),
+    )
+
+
 def scripts(*names: str) -> str:
     """Scripts of the canvas as one piece, for a module of its own."""
     return "".join((Path(__file__).parent / f"{name}.js").read_text("utf-8") for name in names)

@@ -9,7 +9,6 @@ from pathlib import Path
 import streamlit as st
 
 from .. import canvas, presses, state
-from ..theme import sheet
 from .answers import Verdict
 from .place import PRACTICE
 from .steps import STEPS, TASKS, practice
@@ -60,13 +59,7 @@ _SCRIPTS = ("pictures", "exercises", "board")
 
 @cache
 def _component():
-    here = Path(__file__).parent
-    return st.components.v2.component(
-        "flashmask_board",
-        html=(here / "board.html").read_text("utf-8"),
-        css=sheet(".fm-board", here / "board.css"),
-        js=canvas.scripts("mount") + "".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
-    )
+    return canvas.component(Path(__file__).parent, "board", *_SCRIPTS)
 
 
 def board(number: int, goal: str = "") -> None:

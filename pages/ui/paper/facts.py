@@ -128,9 +128,14 @@ class DocumentFinding:
     shifted: float
 
 
+def _row(mask: str, seqlen: int):
+    """The paper's own row of a mask at head dim 128."""
+    return next(row for row in paper_rows() if (row.mask, row.seqlen, row.head_dim) == (mask, seqlen, 128))
+
+
 def document_finding(seqlen: int) -> DocumentFinding:
     """Counted over the five samples."""
-    row = next(r for r in paper_rows() if (r.mask, r.seqlen, r.head_dim) == ("document", seqlen, 128))
+    row = _row("document", seqlen)
     shifted = [shifted_document(sample) for sample in paper_samples(seqlen)]
     return DocumentFinding(seqlen, row.rho, row.own_rho(), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
 
@@ -148,6 +153,6 @@ class ExactFinding:
 
 def exact_finding(seqlen: int) -> ExactFinding:
     """Counted over the five samples."""
-    row = next(r for r in paper_rows() if (r.mask, r.seqlen, r.head_dim) == ("qk_sparse", seqlen, 128))
+    row = _row("qk_sparse", seqlen)
     masks = sample_masks("qk_sparse", seqlen)
     return ExactFinding(seqlen, mean_rho(masks, "exact"), mean_rho(masks), row.own_rho("flex"), row.own_rho())

@@ -8,20 +8,13 @@ from pathlib import Path
 import streamlit as st
 
 from .. import canvas, presses, state
-from ..theme import sheet
 
 _KEY = "undo"
 
 
 @cache
 def _component():
-    here = Path(__file__).parent
-    return st.components.v2.component(
-        "flashmask_undo",
-        html=(here / "buttons.html").read_text("utf-8"),
-        css=sheet(".fm-undo", here / "buttons.css"),
-        js=canvas.scripts("mount") + (here / "buttons.js").read_text("utf-8"),
-    )
+    return canvas.component(Path(__file__).parent, "undo", "undo")
 
 
 def buttons() -> None:

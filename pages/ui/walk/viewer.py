@@ -12,7 +12,6 @@ import streamlit as st
 import flashmask_core as fm
 
 from .. import canvas, presses, state
-from ..theme import sheet
 from .controls import Small
 from .place import WalkPlace
 from .story import story
@@ -24,13 +23,7 @@ _SCRIPTS = ("code", "replay", "says", "picture", "tables", "main")
 
 @cache
 def _component():
-    here = Path(__file__).parent
-    return st.components.v2.component(
-        "flashmask_walk",
-        html=(here / "walk.html").read_text("utf-8"),
-        css=sheet(".fm-walk", here / "walk.css"),
-        js=canvas.scripts(*_SHARED) + "\n".join((here / f"{name}.js").read_text("utf-8") for name in _SCRIPTS),
-    )
+    return canvas.component(Path(__file__).parent, "walk", *_SCRIPTS, shared=_SHARED)
 
 
 def loop(small: Small, walk: WalkPlace) -> None:
