@@ -136,11 +136,13 @@ def train_two_ranks(wrap: str) -> None:
     if wrap == "ddp":
         run = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
     else:
+        from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
+        ranks = init_device_mesh("cpu", (dist.get_world_size(),))  # else it takes the GPU where there is one
         for layer in model.layers:
-            fully_shard(layer)
-        run = fully_shard(model)
+            fully_shard(layer, mesh=ranks)
+        run = fully_shard(model, mesh=ranks)
     run(tokens[rank : rank + 1], positions[rank : rank + 1], masks[rank]).square().sum().backward()
     got = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     names = [name for name, p in whole.named_parameters() if p.grad is not None]

@@ -27,6 +27,8 @@ def run_job(job: BenchJob, say: Callable) -> None:
         return say(event="failed", reason=problem)
     if any(case.deterministic for case in job.cases):
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the first product is made
+    # Of a graph's few kernels each is compiled in a second or two; a pool of compilers takes longer to start.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     say(event="device", where=asdict(where(device)))
     for case in job.cases:
         case.check()  # examples that do not fit are told before anything is trained

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
+from statistics import median
 
 import torch
 from torch import nn
@@ -112,7 +113,7 @@ def measure(case: TrainCase, engine: str, *, device: str = "cuda", backend: str 
         timed = times[warmup:]
         return TrainRow.of_case(
             case, engine, direction, **said, losses=tuple(losses), step_s=tuple(timed), adapters=trainer.adapters,
-            tokens_per_s=sum(one.tokens for one in sequences[warmup:]) / sum(timed) if cuda else None,
+            tokens_per_s=median(one.tokens / time for one, time in zip(sequences[warmup:], timed)) if cuda else None,
             peak_memory_bytes=torch.cuda.max_memory_allocated() - before if cuda else None,
             rho=skipped(sequences[warmup:]),
         )  # fmt: skip
