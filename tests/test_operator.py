@@ -62,7 +62,7 @@ def test_opcheck(engine, text, device):
     kinds = dict(test_utils=("test_schema", "test_faketensor")) if engine == "hopper" else {}
     torch.library.opcheck(operator._backward_op, saved, **kinds)
     # Only as many runs as are counted are written, so what stands behind them differs from call to call.
-    torch.library.opcheck(operator._tile_runs_op, (vectors[:4], 40, 40, *packing, 16, 16, True),
+    torch.library.opcheck(operator._tile_runs_op, (vectors[:4], 40, 40, *packing, [16, 16, True, 16, 16, False]),
                           test_utils=("test_schema", "test_faketensor"))  # fmt: skip
 
 

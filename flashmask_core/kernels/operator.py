@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..masks.column_mask import ColumnMask
-from ..tiles.tile_runs import MAX_RUNS, TileRuns, build_tile_runs, padded_vectors
+from ..tiles.tile_runs import Lines, TileRuns, build_tile_runs, padded_vectors
 from . import launch
 from .configs import kernel_configs
 
@@ -58,64 +58,68 @@ def prepare(mask: ColumnMask, head_dim: int, dtype: torch.dtype, needs_grad: boo
     kernels want the vectors behind one another: that tensor is the fifth.
     """
     causal, bounds = mask.causal, mask.bounds
-    vectors = _kept(mask, "padded", lambda: padded_vectors(mask.vectors, causal=causal, bounds=bounds))
-    configs = kernel_configs(head_dim, dtype, mask.device, causal=causal, bounds=bounds)
-    forward, backward = _blocks(configs.forward), [(_blocks(configs.dkdv), True), (_blocks(configs.dq), False)]
+    packing = dict(causal=causal, bounds=bounds)
+    (vectors,) = _kept(mask, ["padded"], lambda _: [list(padded_vectors(mask.vectors, **packing))])
+    configs = kernel_configs(head_dim, dtype, mask.device, **packing)
+    forward = Lines(*_blocks(configs.forward), False)
+    backward = [Lines(*_blocks(configs.dkdv), True), Lines(*_blocks(configs.dq), False)]
     if engine != "triton":
         from . import hopper_launch
 
-        pack = lambda: [hopper_launch.packed_vectors(vectors, causal=causal, bounds=bounds)]  # noqa: E731
-        vectors = [*vectors, *_kept(mask, "packed", pack)]
-        forward = hopper_launch.forward_blocks(head_dim)
+        (packed,) = _kept(mask, ["packed"], lambda _: [[hopper_launch.packed_vectors(vectors, **packing)]])
+        forward = Lines(*hopper_launch.forward_blocks(head_dim), False)
         if engine == "hopper":
-            backward = [(hopper_launch.backward_blocks(head_dim), True)]
-    plan = [*_runs(mask, vectors, forward, False)]
-    if needs_grad:
-        for blocks, column_lines in backward:
-            plan += _runs(mask, vectors, blocks, column_lines)
-    return vectors, plan
+            backward = [Lines(*hopper_launch.backward_blocks(head_dim), True)]
+
+    def build(lines: list[Lines]) -> list[list[Tensor]]:
+        numbers = [number for line in lines for number in line]
+        flat = _tile_runs_op(vectors, mask.seqlen_q, mask.seqlen_k, causal, bounds, numbers)
+        return [flat[i : i + 3] for i in range(0, len(flat), 3)]
+
+    plan = _kept(mask, [forward, *backward] if needs_grad else [forward], build)
+    return vectors if engine == "triton" else [*vectors, *packed], [x for tensors in plan for x in tensors]
 
 
 def _blocks(config) -> tuple[int, int]:
     return config.block_m, config.block_n
 
 
-def _runs(mask: ColumnMask, vectors, blocks: tuple[int, int], column_lines: bool) -> list[Tensor]:
-    build = lambda: _tile_runs_op(  # noqa: E731
-        vectors[:4], mask.seqlen_q, mask.seqlen_k, mask.causal, mask.bounds, *blocks, column_lines
-    )
-    return _kept(mask, (*blocks, column_lines), build)
+def _kept(mask: ColumnMask, keys: list, build) -> list[list[Tensor]]:
+    """The tensors that are kept with a mask under each key; `build(missing keys)` makes those that are not there yet.
 
-
-def _kept(mask: ColumnMask, key, build) -> list[Tensor]:
-    """Tile metadata is cached with its mask; a graph that is being traced uses what is there and adds nothing."""
-    if key in mask._cache:
-        return mask._cache[key]
-    if torch.compiler.is_compiling():
-        return list(build())
-    with torch.inference_mode(False):  # a tensor made in inference mode could not be saved for a later backward
-        mask._cache[key] = [x.clone() if x.is_inference() else x for x in build()]
-    return mask._cache[key]
+    A graph that is being traced uses what is there and adds nothing.
+    """
+    missing = [key for key in dict.fromkeys(keys) if key not in mask._cache]
+    if missing and torch.compiler.is_compiling():
+        made = dict(zip(missing, build(missing)))
+        return [made[key] if key in made else mask._cache[key] for key in keys]
+    if missing:
+        with torch.inference_mode(False):  # a tensor made in inference mode could not be saved for a later backward
+            for key, tensors in zip(missing, build(missing)):
+                mask._cache[key] = [x.clone() if x.is_inference() else x for x in tensors]
+    return [mask._cache[key] for key in keys]
 
 
 @torch.library.custom_op("flashmask::tile_runs", mutates_args=())
-def _tile_runs_op(vectors: list[Tensor], seqlen_q: int, seqlen_k: int, causal: bool, bounds: int, block_m: int,
-                  block_n: int, column_lines: bool) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+def _tile_runs_op(vectors: list[Tensor], seqlen_q: int, seqlen_k: int, causal: bool, bounds: int,
+                  lines: list[int]) -> list[Tensor]:  # fmt: skip
+    """lines: the three numbers of every Lines that is wanted. Returns the tensors of their TileRuns."""
     with _on_device(vectors[0]):
-        tiles = build_tile_runs(
-            vectors, seqlen_q=seqlen_q, seqlen_k=seqlen_k, causal=causal, bounds=bounds, block_m=block_m,
-            block_n=block_n, column_lines=column_lines,
-        )  # fmt: skip
-    return tiles.runs, tiles.counts, tiles.order
+        built = build_tile_runs(
+            vectors, seqlen_q=seqlen_q, seqlen_k=seqlen_k, causal=causal, bounds=bounds, lines=_lines(lines)
+        )
+    return [x for tiles in built for x in tiles.tensors]
 
 
 @_tile_runs_op.register_fake
-def _(vectors, seqlen_q, seqlen_k, causal, bounds, block_m, block_n, column_lines):
+def _(vectors, seqlen_q, seqlen_k, causal, bounds, lines):
     planes = vectors[0].shape[0] * vectors[0].shape[1]
-    length, block = (seqlen_k, block_n) if column_lines else (seqlen_q, block_m)
-    lines = (length + block - 1) // block
-    new = lambda *shape: vectors[0].new_empty(shape, dtype=torch.int32)  # noqa: E731
-    return new(planes, lines, MAX_RUNS, 2), new(planes, lines, 2), new(planes, lines)
+    counts = [line.count(seqlen_q, seqlen_k) for line in _lines(lines)]
+    return [x for count in counts for x in TileRuns.empty(planes, count, vectors[0].device).tensors]
+
+
+def _lines(numbers: list[int]) -> list[Lines]:
+    return [Lines(block_m, block_n, bool(by)) for block_m, block_n, by in zip(*[iter(numbers)] * 3)]
 
 
 @torch.library.custom_op("flashmask::forward", mutates_args=())

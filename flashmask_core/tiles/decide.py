@@ -1,8 +1,9 @@
 """Why a kernel skips, tests or passes a tile: the kernels' own decision on the host, with the comparisons behind it.
 
 `tile_runs` makes the same decision on the device for every tile of a mask; this one explains it for masks of a size
-that people look at. Each vector is known by its minimum and maximum over the tile's columns, and the intervals that
-surely hide every column are joined before they are held against the tile's rows (see `tile_runs`).
+that people look at. Each vector is known by its minimum and maximum over the tile's columns; a column whose interval is
+empty counts for neither, and keeps the interval from hiding the tile. The intervals that surely hide every column are
+joined before they are held against the tile's rows (see `tile_runs`).
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 
 from ..masks.column_mask import ColumnMask
 from .classify import TileKind
 from .tile_runs import padded_vectors
 
 MAX_TILES = 2**16  # of a plan: decisions are made one at a time
+_NEVER = 1 << 30  # a row behind every row
 
 
 @dataclass(frozen=True)
 class Comparison:
     """`bound` of `vector` over a tile's columns, a number of rows, against a row: "max LTS 21 ≤ first row 32".
 
-    bound: "min", "max", or "" for the causal diagonal, whose number is the first row that sees the tile's first
-    (hiding) or last (touching) column. relation: "≤" or ">". past_end: the number comes from columns behind the last
-    key, which the kernels take as hidden.
+    The columns whose interval is empty are left out. bound: "min", "max", or "" for the causal diagonal, whose number is
+    the first row that sees the tile's first (hiding) or last (touching) column. relation: "≤" or ">". past_end: the
+    number comes from columns behind the last key, which the kernels take as hidden.
     """
 
     vector: str
@@ -56,7 +59,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Interval:
-    """One of the two intervals of a column block: the names of its ends, and their ranges (low, high)."""
+    """One of the two intervals of a column block: the names of its ends, and their ranges (low, high).
+
+    The columns whose interval is empty are left out, but keep it from hiding every column: then it begins at _NEVER at
+    the highest, and at the lowest too if there is no other column.
+    """
 
     names: tuple[str, str]
     start: tuple[int, int]
@@ -88,7 +95,10 @@ class TilePlan:
         self._reads = {"lts": True, "lte": reads_lte, "uts": mask.bounds == 4, "ute": not mask.causal}
         plane = [v[batch : batch + 1, head : head + 1].cpu() for v in mask.vectors]
         padded = padded_vectors(plane, causal=mask.causal, bounds=mask.bounds)
-        self._padded = dict(zip(self._reads, (v[0, 0] for v in padded)))
+        self._padded = {
+            name: v[0, 0] if self._reads[name] else torch.full_like(padded[0][0, 0], _NEVER if name == "lte" else 0)
+            for name, v in zip(self._reads, padded)
+        }
         self._decisions: dict[tuple[int, int], Decision] = {}
 
     def rows(self, i: int) -> slice:
@@ -122,25 +132,14 @@ class TilePlan:
     @cached_property
     def _intervals(self) -> list[list[_Interval]]:
         """Of every column tile: the lower interval and, unless it is the causal triangle, the upper one."""
-        pairs = [("lts", "lte", 1 << 30)] if self.causal else [("lts", "lte", 1 << 30), ("uts", "ute", 0)]
+        pairs = [("lts", "lte")] if self.causal else [("lts", "lte"), ("uts", "ute")]
+        return [[self._interval(j, *pair) for pair in pairs] for j in range(self.shape[1])]
 
-        def interval(j: int, start: str, end: str, open_end: int) -> _Interval:
-            there = self.columns(j)
-            whole = slice(there.start, there.start + self.block_n)
-            ranges = [
-                self._range(name, columns, unread)
-                for columns in (whole, there)
-                for name, unread in ((start, 0), (end, open_end))
-            ]
-            return _Interval((start, end), *ranges)
-
-        return [[interval(j, *pair) for pair in pairs] for j in range(self.shape[1])]
-
-    def _range(self, name: str, columns: slice, unread: int) -> tuple[int, int]:
-        if not self._reads[name]:
-            return unread, unread
-        values = self._padded[name][columns]
-        return int(values.min()), int(values.max())
+    def _interval(self, j: int, start_name: str, end_name: str) -> _Interval:
+        there = self.columns(j)
+        start, end = (self._padded[name][there.start : there.start + self.block_n] for name in (start_name, end_name))
+        real = slice(0, there.stop - there.start)
+        return _Interval((start_name, end_name), *_ranges(start, end), *_ranges(start[real], end[real]))
 
     def _decide(self, i: int, j: int) -> Decision:
         rows, columns = self.rows(i), self.columns(j)
@@ -184,12 +183,23 @@ class TilePlan:
         first, last = rows.start, rows.stop - 1
         if touches and not (start <= last and end > first):
             return [_compare(start_name, "min", 0, "≤", last, rows, past_end=True)]
+        if start == _NEVER:
+            return []
         said = []
         if self._reads[start_name] and (touches or start > last):
             said.append(_compare(start_name, "min", start, "≤" if touches else ">", last, rows))
         if self._reads[end_name] and (touches or end <= first):
             said.append(_compare(end_name, "max", end, ">" if touches else "≤", first, rows))
         return said
+
+
+def _ranges(start: torch.Tensor, end: torch.Tensor) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(low, high) of start and of end, see _Interval."""
+    there = start < end
+    if not there.any():
+        return (_NEVER, _NEVER), (0, 0)
+    start_max = int(start.max()) if there.all() else _NEVER
+    return (int(start[there].min()), start_max), (int(end[there].min()), int(end[there].max()))
 
 
 def _compare(vector, bound, value, relation, row, rows: slice, *, past_end=False) -> Comparison:

@@ -37,7 +37,7 @@ TYPE_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp3
 OPTIONS = ("num_warps", "num_stages", "maxnreg")
 KNOW_NO_PACKING = ("delta_kernel", "row_terms_kernel", "convert_dq_kernel")
 SEQLEN = 256
-LONG_SEQLEN = 131072  # long enough for the metadata kernels' largest chunk
+LONG_SEQLEN = 131072
 
 
 class Recorder:
@@ -98,17 +98,16 @@ def hopper_launches(dtype, head_dim: int, causal: bool, bounds: int) -> list:
 
 
 def tile_runs_launches(kernel_configs, causal: bool, bounds: int) -> list:
-    """Both metadata kernels, for the row tiles of forward and the column tiles of dkdv."""
-    vectors = [torch.zeros(1, 1, LONG_SEQLEN, dtype=torch.int32) for _ in range(4)]
+    """The metadata kernels for tiles as wide as those of dkdv: both directions at once."""
+    vectors, config = [torch.zeros(1, 1, LONG_SEQLEN, dtype=torch.int32) for _ in range(4)], kernel_configs.dkdv
 
     def call():
-        for config, column_lines in ((kernel_configs.forward, False), (kernel_configs.dkdv, True)):
-            tile_runs.build_tile_runs(
-                vectors, seqlen_q=LONG_SEQLEN, seqlen_k=LONG_SEQLEN, causal=causal, bounds=bounds,
-                block_m=config.block_m, block_n=config.block_n, column_lines=column_lines,
-            )  # fmt: skip
+        tile_runs.build_tile_runs(
+            vectors, seqlen_q=LONG_SEQLEN, seqlen_k=LONG_SEQLEN, causal=causal, bounds=bounds,
+            lines=[tile_runs.Lines(config.block_m, config.block_n, True), tile_runs.Lines(128, config.block_n, False)],
+        )  # fmt: skip
 
-    return record(tile_runs, ("_column_stats", "_tile_runs"), call)
+    return record(tile_runs, ("column_bounds", "line_runs", "line_order"), call)
 
 
 def source_of(kernel, args, kwargs):
@@ -161,7 +160,7 @@ def compiled(kernel, args, kwargs, target) -> dict:
         with contextlib.redirect_stdout(log):  # where the assembler's log is printed
             binary = triton.compile(source, target=target, options=options)
     except Exception as error:
-        return dict(error=f"{type(error).__name__}: {str(error)[:1000]}")
+        return dict(error=f"{type(error).__name__}: {str(error)[-1500:]}")
     text = log.getvalue()
     spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", text)
     order = instruction_order(binary.asm["cubin"]) if isinstance(kernel, GluonJITFunction) else []

@@ -10,7 +10,7 @@ import flashmask_core as fm
 from flashmask_core.data import PAPER_MASKS, paper_mask_text
 from flashmask_core.tiles.classify import TileKind
 from flashmask_core.tiles.decide import TilePlan
-from flashmask_core.tiles.tile_runs import MAX_RUNS, build_tile_runs, padded_vectors
+from flashmask_core.tiles.tile_runs import MAX_RUNS, Lines, build_tile_runs, padded_vectors
 from tests.attention_tools import random_mask
 
 KINDS = ["full", "causal", "causal1", "causal2", "two", "four"]
@@ -19,10 +19,9 @@ SIZES = [(40, 40), (33, 70), (70, 33), (9, 1)]
 
 def visits(mask, block_m, block_n, column_lines):
     """What a kernel visits in every line, in its order: [(PARTIAL tiles, FULL tiles)] of every mask head."""
-    tiles = build_tile_runs(
+    (tiles,) = build_tile_runs(
         padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds), seqlen_q=mask.seqlen_q,
-        seqlen_k=mask.seqlen_k, causal=mask.causal, bounds=mask.bounds, block_m=block_m, block_n=block_n,
-        column_lines=column_lines,
+        seqlen_k=mask.seqlen_k, causal=mask.causal, bounds=mask.bounds, lines=[Lines(block_m, block_n, column_lines)],
     )  # fmt: skip
     planes = []
     for runs, counts in zip(tiles.runs.tolist(), tiles.counts.tolist()):
@@ -67,13 +66,31 @@ def test_every_comparison_is_true_of_the_vectors(kind, seqlen_q, seqlen_k):
             assert relations[c.relation](c.value, c.row), str(c)
             assert c.row == {"first row": rows.start, "last row": rows.stop - 1}.get(c.against, c.row)
             if c.bound:
-                assert c.value == int(limits[c.bound](getattr(mask, c.vector)[0, 0, columns]))
+                start, end = (mask.lts, mask.lte) if c.vector in ("lts", "lte") else (mask.uts, mask.ute)
+                reads_lte = mask.bounds == (2 if mask.causal else 4)
+                there = (start < end)[0, 0, columns] | (c.vector == "lts" and not reads_lte)
+                assert c.value == int(limits[c.bound](getattr(mask, c.vector)[0, 0, columns][there]))
             else:
                 assert c.value + plan.offset in (columns.start, columns.stop - 1)
         if plan.kinds[i, j] == TileKind.EMPTY:
             assert not mask.to_dense(rows, columns).any() and plan.decision(i, j).because
         if plan.kinds[i, j] == TileKind.FULL:
             assert mask.to_dense(rows, columns).all()
+
+
+def test_a_column_with_an_empty_interval_neither_touches_nor_hides():
+    """Key 0 hides no row, the others rows 4 to 7: the numbers of the empty interval do not matter."""
+    for row in (0, 2, 5, 8):
+        indices = torch.tensor([[row, row, 0, 0], *[[4, 8, 0, 0]] * 3], dtype=torch.int32)[None, None]
+        plan = TilePlan(fm.ColumnMask.from_startend_row_indices(indices, causal=False, seqlen_q=12), 4, 4)
+        assert plan.kinds.tolist() == [[TileKind.FULL], [TileKind.PARTIAL], [TileKind.FULL]], row
+        assert [str(plan.decision(i, 0)) for i in range(3)] == [
+            "min LTS 4 > last row 3",
+            "min LTS 4 ≤ last row 7 and max LTE 8 > first row 4",
+            "max LTE 8 ≤ first row 8",
+        ]
+    nothing = fm.ColumnMask.from_startend_row_indices(torch.full((1, 1, 4, 4), 3), causal=False, seqlen_q=12)
+    assert str(TilePlan(nothing, 4, 4).decision(0, 0)) == "no interval reaches its columns"
 
 
 def test_the_words_of_a_packed_document_mask():

@@ -1,11 +1,13 @@
 """Tile metadata of the kernels against brute force; through Triton's interpreter where there is no GPU."""
 
+from itertools import groupby
+
 import pytest
 import torch
 
 import flashmask_core as fm
 from flashmask_core.data import PAPER_MASKS, paper_mask_text
-from flashmask_core.tiles.tile_runs import MAX_RUNS, PADDING, TileRuns, build_tile_runs, padded_vectors
+from flashmask_core.tiles.tile_runs import GROUP, MAX_RUNS, PADDING, Lines, TileRuns, build_tile_runs, padded_vectors
 from tests.attention_tools import random_mask
 
 pytestmark = pytest.mark.usefixtures("poisoned")
@@ -15,12 +17,66 @@ KEPT_RUNS = MAX_RUNS - 2
 DIRECTIONS = pytest.mark.parametrize("column_lines", [False, True], ids=["row tiles", "column tiles"])
 
 
-def runs_of(mask: fm.ColumnMask, block_m: int, block_n: int, column_lines: bool) -> TileRuns:
-    return build_tile_runs(
-        padded_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds),
-        seqlen_q=mask.seqlen_q, seqlen_k=mask.seqlen_k, causal=mask.causal, bounds=mask.bounds,
-        block_m=block_m, block_n=block_n, column_lines=column_lines,
-    )  # fmt: skip
+def runs_of(mask: fm.ColumnMask, *lines: Lines) -> list[TileRuns]:
+    packing = dict(causal=mask.causal, bounds=mask.bounds)
+    vectors = padded_vectors(mask.vectors, **packing)
+    return build_tile_runs(vectors, seqlen_q=mask.seqlen_q, seqlen_k=mask.seqlen_k, **packing, lines=lines)
+
+
+def kinds_by_bounds(mask: fm.ColumnMask, block_m: int, block_n: int) -> torch.Tensor:
+    """Kinds [planes, Tm, Tn] by the rule of the kernels, one tile at a time and one row after the other."""
+    rows, columns = torch.arange(mask.seqlen_q), torch.arange(mask.seqlen_k)
+    lts, lte, uts, ute = (v.cpu().flatten(0, 1).long() for v in mask.vectors)
+    if mask.causal:
+        uts, ute = torch.zeros_like(lts), (columns - (mask.seqlen_k - mask.seqlen_q)).expand_as(lts)
+    kinds = torch.full((len(lts), -(-mask.seqlen_q // block_m), -(-mask.seqlen_k // block_n)), FULL, dtype=torch.uint8)
+    for plane in range(len(lts)):
+        for j, here in enumerate(columns.split(block_n)):
+            hides = touches = torch.zeros(mask.seqlen_q, dtype=torch.bool)  # of every row
+            for start, end in ((lts, lte), (uts, ute)):
+                start, end = start[plane, here], end[plane, here]
+                there = start < end
+                if there.all():
+                    hides = hides | (rows >= start.max()) & (rows < end.min())
+                if there.any():
+                    touches = touches | (rows >= start[there].min()) & (rows < end[there].max())
+            touches = touches | (len(here) < block_n)  # by the columns that are not there
+            for i, those in enumerate(rows.split(block_m)):
+                if hides[those].all():
+                    kinds[plane, i, j] = EMPTY
+                elif touches[those].any():
+                    kinds[plane, i, j] = PARTIAL
+    return kinds
+
+
+def runs_by_hand(kinds: list[int]) -> tuple[list, list]:
+    """(runs, counts) of a line of kinds."""
+    runs = []
+    for kind, same in groupby(enumerate(kinds), key=lambda x: x[1]):
+        tiles = [u for u, _ in same]
+        if kind != EMPTY:
+            runs.append((kind, [tiles[0], tiles[-1] + 1]))
+    kept, rest = runs[:KEPT_RUNS], runs[KEPT_RUNS:]
+    partial, full = ([run for k, run in kept if k == kind] for kind in (PARTIAL, FULL))
+    if rest:
+        partial.append([rest[0][1][0], rest[-1][1][1]])
+    return partial + full, [sum(end - first for first, end in part) for part in (partial, full)]
+
+
+def exactly(mask: fm.ColumnMask, tiles: TileRuns, line: Lines) -> torch.Tensor:
+    """Hold the metadata of one direction against runs made one tile at a time, equal to the last number."""
+    kinds = kinds_by_bounds(mask, line.block_m, line.block_n)
+    lines = kinds.transpose(1, 2) if line.by_columns else kinds
+    assert tiles.runs.shape == (*lines.shape[:2], MAX_RUNS, 2) and tiles.counts.shape == (*lines.shape[:2], 2)
+    assert all(x.dtype == torch.int32 for x in tiles.tensors)
+    for plane, (all_runs, all_counts) in enumerate(zip(tiles.runs.tolist(), tiles.counts.tolist())):
+        for number, (got, counts) in enumerate(zip(all_runs, all_counts)):
+            runs, want = runs_by_hand(lines[plane, number].tolist())
+            runs = runs or [[0, 1]]  # what a kernel takes that asks for no count
+            assert (got[: len(runs)], counts) == (runs, want), f"plane {plane}, line {number} of {line}"
+    work = tiles.counts.cpu() @ torch.tensor([9, 8], dtype=torch.int32)
+    assert torch.equal(tiles.order.cpu().long(), work.argsort(dim=-1, descending=True, stable=True)), "heaviest first"
+    return kinds
 
 
 def brute_force(mask: fm.ColumnMask, block_m: int, block_n: int) -> torch.Tensor:
@@ -68,17 +124,15 @@ def walked_kinds(tiles: TileRuns, mask: fm.ColumnMask, block_m: int, block_n: in
 
 def check(mask: fm.ColumnMask, block_m: int, block_n: int, column_lines: bool) -> torch.Tensor:
     """Hold the metadata against brute force; returns the kinds that the kernels see."""
-    tiles = runs_of(mask, block_m, block_n, column_lines)
+    line = Lines(block_m, block_n, column_lines)
+    (tiles,) = runs_of(mask, line)
     kinds = walked_kinds(tiles, mask, block_m, block_n, column_lines)
     exact = brute_force(mask, block_m, block_n)
+    exactly(mask, tiles, line)
     assert not ((kinds == EMPTY) & (exact != EMPTY)).any(), "a tile with a visible pair is skipped"
     assert not ((kinds == FULL) & (exact != FULL)).any(), "a tile with a hidden pair is not tested"
     if mask.seqlen_k % block_n:
         assert not (kinds[:, :, -1] == FULL).any(), "the edge tile's missing columns are not tested"
-    work = tiles.counts.cpu().double() @ torch.tensor([9.0, 8.0], dtype=torch.float64)
-    order = tiles.order.cpu().long()
-    assert torch.equal(order.sort(-1).values, torch.arange(order.shape[-1]).expand_as(order))
-    assert (work.gather(-1, order).diff(dim=-1) <= 0).all(), "the heaviest line does not start first"
     return kinds
 
 
@@ -173,34 +227,57 @@ def test_more_runs_than_fit(live, spot, device):
     assert (seen[:, :, 2 * live - 1] == EMPTY).all()
 
 
-def test_lines_longer_than_a_chunk(device):
-    """1,100 row tiles: runs end at, begin at and cross the chunk's end at tile 1024."""
-    ends = torch.tensor([1023, 1024, 1025, 1040]) * 16
-    for start, end in [(ends[1], ends[3]), (ends[0], ends[1]), (ends[0], ends[2]), (ends[1] - 8, ends[1] + 8)]:
-        rows = torch.tensor([int(start), int(end)], dtype=torch.int32, device=device).expand(1, 1, 16, 2)
-        mask = fm.ColumnMask.from_startend_row_indices(rows, causal=True, seqlen_q=1100 * 16)
-        assert torch.equal(check(mask, 16, 16, True), brute_force(mask, 16, 16))
+@DIRECTIONS
+@pytest.mark.parametrize("hides", [True, False], ids=["hidden inside", "hidden outside"])
+def test_runs_that_end_at_begin_at_and_cross_the_end_of_a_group(hides, column_lines, device):
+    """A line of 1,100 tiles, more than there are in the groups that are judged at once; most groups are of one kind."""
+    once, tiles = GROUP * GROUP, 1100
+    for start, end in [
+        (once, once + 16), (once - 1, once), (GROUP, 3 * GROUP), (GROUP - 1, 5 * GROUP + 1), (once - 0.5, once + 0.5),
+    ]:  # fmt: skip
+        visible = torch.full((16 * tiles, 16), hides, device=device)
+        visible[int(16 * start) : int(16 * end)] = not hides
+        mask = fm.ColumnMask.from_dense(visible if column_lines else visible.T)
+        check(mask, 16, 16, column_lines)
+
+
+@pytest.mark.parametrize("packing", ["causal1", "causal2", "two", "four"])
+def test_several_lines_at_once_are_the_same_as_one_by_one(packing, device):
+    """Tiles of two widths, two directions of one width, and twice the same direction of it."""
+    mask = wild_mask(packing, 150, 77, device, 5)
+    lines = [Lines(64, 32, False), Lines(16, 64, True), Lines(32, 32, True), Lines(128, 32, False)]
+    for line, tiles in zip(lines, runs_of(mask, *lines)):
+        exactly(mask, tiles, line)
+
+
+def test_columns_with_empty_intervals_are_left_out(device):
+    """Half of the columns hide rows 16 to 31, the others none by numbers anywhere: what is beside is FULL."""
+    rows = torch.tensor([[16, 32], [0, 0], [16, 32], [48, 40], [16, 32], [64, 64], [16, 32], [8, 3]]).repeat(4, 1)
+    for indices in (torch.cat([rows, 0 * rows], 1), torch.cat([0 * rows, rows], 1)):
+        indices = indices.to(device, torch.int32)[None, None]
+        mask = fm.ColumnMask.from_startend_row_indices(indices, causal=False, seqlen_q=64)
+        kinds = check(mask, 16, 16, False)
+        assert kinds[0, :, 0].tolist() == [FULL, PARTIAL, FULL, FULL]
+        assert torch.equal(kinds, fm.classify_tiles(mask, 16, 16).kinds[0])
 
 
 @pytest.mark.parametrize("seqlen_q, seqlen_k", [(0, 40), (40, 0)])
 @DIRECTIONS
 def test_no_rows_or_no_columns(seqlen_q, seqlen_k, column_lines, device):
-    tiles = runs_of(fm.mask("full", seqlen_q, seqlen_k).to(device), 16, 16, column_lines)
+    (tiles,) = runs_of(fm.mask("full", seqlen_q, seqlen_k).to(device), Lines(16, 16, column_lines))
     assert tiles.counts.sum() == 0
 
 
 @pytest.mark.parametrize("name", PAPER_MASKS)
 def test_paper_masks_as_the_exact_rule_has_them(name, device):
-    """Ten of the twelve exactly; the other two visit more where documents do not end with a tile.
-
-    Columns whose interval is empty widen their tile's minimum and maximum, so FULL tiles are tested in vain; and on
-    the diagonal of a run of qk_sparse some columns are hidden by the triangle alone, others by both intervals.
+    """Eleven of the twelve exactly: in one tile of qk_sparse, on the diagonal at the start of a run, some columns are
+    hidden by the triangle alone, others by both intervals.
     """
     mask = fm.mask(paper_mask_text(name, 256), 256).to(device)
     kinds, exact = check(mask, 32, 32, False), fm.classify_tiles(mask, 32, 32).kinds[0]
     visited_in_vain = int(((kinds != EMPTY) & (exact == EMPTY)).sum())
     tested_in_vain = int(((kinds == PARTIAL) & (exact == FULL)).sum())
-    assert (visited_in_vain, tested_in_vain) == {"causal_blockwise": (0, 2), "qk_sparse": (1, 4)}.get(name, (0, 0))
+    assert (visited_in_vain, tested_in_vain) == {"qk_sparse": (1, 0)}.get(name, (0, 0))
 
 
 def test_what_lies_behind_the_vectors_does_not_matter(device):
@@ -247,17 +324,16 @@ def test_bytes_a_token(table, most, seqlen):
         for configs in packings.values():
             total = 0
             for config, column_lines in ((configs.forward, False), (configs.dkdv, True), (configs.dq, False)):
-                plan = _tile_runs_op(vectors, seqlen, seqlen, True, 1, config.block_m, config.block_n, column_lines)
+                plan = _tile_runs_op(vectors, seqlen, seqlen, True, 1, [config.block_m, config.block_n, column_lines])
                 total += TileRuns(*plan).nbytes
             assert total <= most * 2 * seqlen
 
 
-@DIRECTIONS
-def test_fake_operator_has_the_shapes_of_the_real_one(column_lines, device):
+def test_fake_operator_has_the_shapes_of_the_real_one(device):
     from flashmask_core.kernels.operator import _tile_runs_op
 
     vectors = padded_vectors(random_mask("four", 1, 2, 70, 130, device).vectors, causal=False, bounds=4)
-    arguments = (70, 130, False, 4, 32, 64, column_lines)
+    arguments = (70, 130, False, 4, [32, 64, True, 64, 32, False])
     real = _tile_runs_op(list(vectors), *arguments)
     fake = _tile_runs_op([x.to("meta") for x in vectors], *arguments)
     assert [(x.shape, x.dtype) for x in real] == [(x.shape, x.dtype) for x in fake]
