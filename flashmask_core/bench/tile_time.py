@@ -4,7 +4,7 @@ A kernel's time is, to a few percent, a sum over what it does:
 
     time = B * H * (p * PARTIAL + f * FULL + r * blocks of rows + v * vectors * (PARTIAL + FULL) + s * skipped)
 
-with tiles of 128 x 128. `vectors` is how many vectors the mask's packing has (none for full and causal), since each is
+with tiles of 128 x 128, or as many as the kernel's own tiles are worth where these have more rows. `vectors` is how many vectors the mask's packing has (none for full and causal), since each is
 held against every computed tile. Only a kernel that looks at every tile pays for skipped ones: the paper's does, ours
 gets the tiles it has to compute as a list. A mask whose fullest line of tiles would keep one multiprocessor busy for
 longer than the sum takes that long.
@@ -46,6 +46,7 @@ _MERGED_BYTES = 26  # moved an element of out for every pass that is merged, by 
 _FEWEST_FAMILIES = 8
 _TEST_SHARE = 0.15  # of a FULL tile's forward time at D 128, for the element test of a PARTIAL one, give or take as much
 _MOST_KINDS = 1 << 22  # tiles whose kinds are looked at to find the fullest line
+_TILE_ROWS = {("hopper", 64, "forward"): 192}  # where a kernel's tiles have other rows than BLOCK, as `hopper_launch` says
 _MULTIPROCESSORS = {"H200": 132, "A100": 108}
 GPUS = tuple(_MULTIPROCESSORS)
 RATES = ("partial", "full", "rows", "vectors", "skipped")
@@ -53,7 +54,7 @@ RATES = ("partial", "full", "rows", "vectors", "skipped")
 
 @dataclass(frozen=True)
 class Work:
-    """What a kernel does for one plane of a mask, in tiles of 128 x 128.
+    """What a kernel does for one plane of a mask, in the worth of tiles of 128 x 128.
 
     row_blocks: blocks of 128 rows; skipped: EMPTY tiles that a loop over all tiles comes by; vectors: 0, 1, 2 or 4;
     fullest: PARTIAL + FULL tiles of the fullest line of tiles, by rows (forward) and by columns (backward); 0 where
@@ -68,17 +69,17 @@ class Work:
     fullest: tuple[int, int] = (0, 0)
 
     @classmethod
-    def of(cls, mask: ColumnMask) -> "Work":
-        """Of a mask; means over its planes."""
-        tiles = classify_tiles(mask, BLOCK, BLOCK)
-        empty, partial, full = tiles.counts.double().mean((0, 1)).tolist()
+    def of(cls, mask: ColumnMask, rows: int = BLOCK) -> "Work":
+        """Of a mask by tiles of `rows` x 128; means over its planes."""
+        tiles, worth = classify_tiles(mask, rows, BLOCK), rows / BLOCK
+        counts = (worth * count for count in tiles.counts.double().mean((0, 1)).tolist())
         canonical = mask.canonical()
-        down, across = -(-mask.seqlen_q // BLOCK), -(-mask.seqlen_k // BLOCK)
+        down, across = -(-mask.seqlen_q // rows), -(-mask.seqlen_k // BLOCK)
         fullest = (0, 0)
         if mask.batch * mask.heads * down * across <= _MOST_KINDS:
             computed = tiles.kinds != 0
-            fullest = int(computed.sum(-1).max()), int(computed.sum(-2).max())
-        return cls.counted((empty, partial, full), mask.seqlen_q, mask.seqlen_k, *_packing(canonical), fullest)
+            fullest = tuple(int(computed.sum(axis).max()) * worth for axis in (-1, -2))
+        return cls.counted(counts, mask.seqlen_q, mask.seqlen_k, *_packing(canonical), fullest)
 
     @classmethod
     def counted(cls, counts, seqlen_q: int, seqlen_k: int, causal: bool, vectors: int, fullest=(0, 0)) -> "Work":
@@ -135,6 +136,10 @@ class TimeModel:
     def mean_error(self) -> float:
         """The mean over the families of their largest relative error when left out."""
         return float(np.mean(list(self.held_out.values())))
+
+    def work(self, mask: ColumnMask) -> Work:
+        """What this kernel does for a mask."""
+        return Work.of(mask, _tile_rows(self.backend, self.head_dim, self.direction))
 
     def ms(self, work: Work, planes: int) -> float:
         """Of B x H = `planes` heads of a mask."""
@@ -223,8 +228,13 @@ def _measured(gpu: str, head_dim: int, direction: str) -> tuple[list[_Row], str,
     return [], "", "", ""
 
 
+def _tile_rows(backend: str, head_dim: int, direction: str) -> int:
+    return _TILE_ROWS.get((backend, head_dim, direction), BLOCK)
+
+
 def _recorded_row(row: BenchRow) -> _Row:
-    amounts = np.array(_recorded_work(row.mask, row.mask_name, row.seqlen_q, row.seqlen_k).amounts)
+    rows = _tile_rows(row.backend, row.head_dim, row.direction)
+    amounts = np.array(_recorded_work(row.mask, row.mask_name, row.seqlen_q, row.seqlen_k, rows).amounts)
     amounts[RATES.index("skipped")] = 0.0  # ours do not come by them
     return _Row(row.mask_name or row.mask, row.seqlen_k, row.batch * row.heads * amounts, row.median_ms)
 
@@ -248,11 +258,11 @@ def _newest(rows):
 
 
 @cache
-def _recorded_work(text: str, name: str, seqlen_q: int, seqlen_k: int) -> Work:
+def _recorded_work(text: str, name: str, seqlen_q: int, seqlen_k: int, rows: int) -> Work:
     """Of a recorded mask; the tiles of the paper's are counted already."""
-    if seqlen_q == seqlen_k and (name, seqlen_q) in paper_tiles() and text == paper_mask_text(name, seqlen_q):
+    if rows == BLOCK and seqlen_q == seqlen_k and (name, seqlen_q) in paper_tiles() and text == paper_mask_text(name, seqlen_q):
         return Work.counted(paper_tiles()[name, seqlen_q]["default"], seqlen_q, seqlen_k, *_paper_packing(name))
-    return Work.of(build(text, seqlen_q, seqlen_k))
+    return Work.of(build(text, seqlen_q, seqlen_k), rows)
 
 
 @cache

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..masks.column_mask import ColumnMask
 from ..masks.fit import Fit
 from ..tiles.classify import TileKind, classify_tiles
-from .tile_time import Work, merge_ms, time_model
+from .tile_time import merge_ms, time_model
 
 # Columns of all the passes together that are counted tile by tile; more passes than that are no sensible answer.
 MAX_COUNTED_COLUMNS = 1 << 22
@@ -77,4 +77,4 @@ def estimated_ms(masks, batch: int, heads: int, head_dim: int, direction: str) -
     if masks is None or model is None:
         return None
     merging = merge_ms(len(masks), batch, masks[0].seqlen_q, heads, head_dim)
-    return sum(model.ms(Work.of(mask), batch * heads) for mask in masks) + merging
+    return sum(model.ms(model.work(mask), batch * heads) for mask in masks) + merging
