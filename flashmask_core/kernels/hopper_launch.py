@@ -72,9 +72,10 @@ def backward_blocks(head_dim: int) -> tuple[int, int]:
 
 
 def packed_vectors(vectors, *, causal: bool, bounds: int) -> torch.Tensor:
-    """The vectors that the packing reads, behind one another: int32 [1, 2 or 4, B, Hm, pitch]."""
+    """The vectors that the packing reads, behind one another: int32 [1, 2 or 4, B, Hm, pitch]. One alone is not copied."""
     by_name = dict(zip(PACKINGS[False, 4], vectors))  # that packing has them all
-    return torch.stack([by_name[name] for name in PACKINGS[causal, bounds]])
+    read = [by_name[name] for name in PACKINGS[causal, bounds]]
+    return torch.stack(read) if len(read) > 1 else read[0][None]
 
 
 def forward(q, k, v, packed, tiles: TileRuns, *, causal: bool, bounds: int, scale: float):

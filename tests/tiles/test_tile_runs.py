@@ -309,6 +309,17 @@ def test_vectors_of_whole_tiles_are_not_copied(device):
     assert [x.data_ptr() for x in padded] == [x.data_ptr() for x in mask.vectors]
 
 
+@pytest.mark.parametrize("kind, names", [("causal1", "lts"), ("causal2", "lts lte"), ("two", "lts ute"), ("four", "lts lte uts ute")])
+def test_the_vectors_behind_one_another(kind, names, device):
+    """What the Hopper kernels read; a packing of one vector is read where it is."""
+    from flashmask_core.kernels.hopper_launch import packed_vectors
+
+    mask = random_mask(kind, 2, 3, 40, PADDING, device)
+    packed = packed_vectors(mask.vectors, causal=mask.causal, bounds=mask.bounds)
+    assert torch.equal(packed, torch.stack([getattr(mask, name) for name in names.split()])) and packed.is_contiguous()
+    assert (packed.data_ptr() == mask.lts.data_ptr()) == (kind == "causal1")
+
+
 @pytest.mark.parametrize("seqlen", [131072, 2**20])
 @pytest.mark.parametrize("table, most", [("large", 13), ("small", 42), ("fp32", 51)])
 def test_bytes_a_token(table, most, seqlen):
