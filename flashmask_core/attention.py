@@ -38,9 +38,9 @@ def flashmask_attention(q, k, v, mask=None, *, startend_row_indices=None, causal
         return_lse: also return the log-sum-exp, float32 [B, H, Sq], natural log, -inf for a query that sees nothing.
         deterministic: ask for bitwise repeatable gradients. The "triton" backend always is; "hopper" then takes the
             portable kernels for its backward (it otherwise adds dq up in whatever order the tiles come).
-        backend: "auto" takes the fastest available; "hopper" the kernels for compute capability 9.0 in fp16 and bf16
-            (the backward above D = 128 is the portable one); "triton" the portable kernels; "reference" dense torch
-            operations, which is also what "auto" takes on a CPU.
+        backend: "auto" takes the fastest available; "hopper" the kernels for compute capability 9.0 in fp16 and
+            bf16; "triton" the portable kernels; "reference" dense torch operations, which is also what "auto" takes on
+            a CPU.
 
     Returns:
         out [B, Sq, H, D] in q's dtype, or (out, lse). A query that sees nothing gets out = 0 and no gradient. There is

@@ -80,7 +80,7 @@ def _flashmask(backend: str | None, case: BenchCase, mask: ColumnMask) -> Prepar
 
     def build_mask():
         anew = ColumnMask(*mask.vectors, seqlen_q=mask.seqlen_q, causal=mask.causal, bounds=mask.bounds)
-        engine = operator.choose_engine(case.head_dim, hopper=backend == "hopper", deterministic=False)
+        engine = operator.choose_engine(hopper=backend == "hopper", deterministic=False)
         return operator.prepare(anew, case.head_dim, dtype, case.backward, engine)
 
     dtype = getattr(torch, case.dtype)

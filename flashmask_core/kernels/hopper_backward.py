@@ -30,90 +30,28 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
-    mbarrier,
     tma,
     warpgroup_mma,
     warpgroup_mma_wait,
 )
 
+from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, producer, summing
 from .hopper_common import (
-    Ring,
-    StepRing,
-    aggregate,
     arrive_named,
-    first_tile,
-    mask_plane,
     new_ring,
     new_step_ring,
-    next_tile,
     opaque_zero,
-    owned_tile,
     read_one,
     read_slot,
     sync_named,
-    tma_reduce_add,
-    write_slot,
 )
 from .hopper_mask import zero_hidden
 
-COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
-TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use; the depth of one matrix instruction
 NOWHERE: gl.constexpr = gl.constexpr(2**30)  # a row behind all: the copy of what has no place writes nothing
 MEET: gl.constexpr = gl.constexpr(4)  # named barriers: both consumers
 Q_FREE: gl.constexpr = gl.constexpr(5)  # 5, 6, 7: stage of the ring, both consumers have left it
 DOUT_FREE: gl.constexpr = gl.constexpr(8)  # 8, 9
 HALF_READY: gl.constexpr = gl.constexpr(10)  # 10 to 13: consumer and parity of the step
-
-
-@aggregate
-class Buffers:
-    """Shared memory of a program and the rings over it."""
-
-    k: gl.shared_memory_descriptor  # [1, 2 * COLS, HEAD]
-    v: gl.shared_memory_descriptor
-    q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
-    dout: gl.shared_memory_descriptor
-    lse: gl.shared_memory_descriptor  # [stages, BLOCK_M, TERMS], see `row_terms_kernel`
-    delta: gl.shared_memory_descriptor
-    ds: gl.shared_memory_descriptor  # [2, 2 * COLS, BLOCK_M]
-    dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, HEAD // 2], one a consumer
-    steps: gl.shared_memory_descriptor  # int32 [stages, 8]: PARTIAL or not, first row, row of dQ, mask plane
-    slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
-    tile_ring: Ring
-    kv_ring: Ring
-    q_ring: StepRing
-    dout_ring: StepRing
-
-    @gluon.constexpr_function
-    def __init__(self, k, v, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, kv_ring, q_ring, dout_ring):
-        self.k = k
-        self.v = v
-        self.q = q
-        self.dout = dout
-        self.lse = lse
-        self.delta = delta
-        self.ds = ds
-        self.dq = dq
-        self.steps = steps
-        self.slots = slots
-        self.tile_ring = tile_ring
-        self.kv_ring = kv_ring
-        self.q_ring = q_ring
-        self.dout_ring = dout_ring
-
-
-@gluon.jit
-def _summing(UNIT: gl.constexpr, dtype: gl.constexpr, L: gl.constexpr):
-    """A constant [COLS, TERMS] left operand: the product with terms [TERMS, rows] is UNIT times their sum, in every row."""
-    term = gl.expand_dims(gl.arange(0, TERMS, layout=gl.SliceLayout(0, L)), 0)
-    return gl.where(term < 3, gl.full([COLS, TERMS], UNIT, gl.float32, L), 0.0).to(dtype)
-
-
-@gluon.jit
-def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
-    """Rows r2 r1 r0 of every eight as r1 r0 r2: stored in this order into the swizzled buffer, float32 accumulators
-    meet no bank conflict. It renames registers only; `convert_dq_kernel` reads the rows back in order."""
-    return x.reshape([ROWS // 8, 2, 4, COLUMNS]).permute([0, 2, 1, 3]).reshape([ROWS, COLUMNS])
 
 
 @gluon.jit
@@ -125,25 +63,6 @@ def _half_is_ready(WHO: gl.constexpr, i):
 @gluon.jit
 def _wait_for_half(WHO: gl.constexpr, i):
     sync_named(HALF_READY + 2 * WHO + (i & 1))
-
-
-@gluon.jit
-def _issue_dq(i, k_tile, mem, WHO: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
-    """Consumer WHO's half of the head dim of dQ(i) [BLOCK_M, HEAD / 2] = dS K, in flight."""
-    DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
-    zero = gl.zeros([BLOCK_M, HEAD // 2], gl.float32, DQ)
-    k_half = k_tile.slice(WHO * (HEAD // 2), HEAD // 2, dim=1)
-    return warpgroup_mma(mem.ds.index(i & 1).permute((1, 0)), k_half, zero, use_acc=False, is_async=True)
-
-
-@gluon.jit
-def _add_dq(dq, row, mem, dq_desc, WHO: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
-    """Send dq [BLOCK_M, HEAD / 2] on its way to rows `row` ... of the sums."""
-    HALF: gl.constexpr = HEAD // 2
-    tma.store_wait(0)
-    mem.dq.index(WHO).store(rotate_rows(dq, BLOCK_M, HALF))
-    fence_async_shared()
-    tma_reduce_add(dq_desc, [row, WHO * HALF], mem.dq.index(WHO))
 
 
 @gluon.jit
@@ -183,7 +102,7 @@ def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vect
     fence_async_shared()
     ds_dk = gl.convert_layout(ds, A)
     q = mem.q.index(stage)
-    dq = _issue_dq(i - 1, k_tile, mem, WHO, HEAD, BLOCK_M)
+    dq = issue_dq(i - 1, k_tile, mem, WHO * (HEAD // 2), HEAD // 2, BLOCK_M)
     dk = warpgroup_mma(ds_dk, q, dk, is_async=True)
     dv, p_dv = warpgroup_mma_wait(2, deps=[dv, p_dv])
     mem.dout_ring.leave(i)
@@ -192,7 +111,7 @@ def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vect
     s = warpgroup_mma(sum_lse, mem.lse.index((i + 1) % DEPTH).permute((1, 0)), zero, use_acc=False, is_async=True)
     s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), s, is_async=True)
     dq = warpgroup_mma_wait(3, deps=[dq])
-    _add_dq(dq, row_before, mem, dq_desc, WHO, HEAD, BLOCK_M)
+    add_dq(dq, row_before, WHO * (HEAD // 2), mem, dq_desc, WHO)
     _half_is_ready(WHO, i)
     dk, ds_dk = warpgroup_mma_wait(2, deps=[dk, ds_dk])
     mem.q_ring.leave(i)
@@ -207,8 +126,8 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
     A: gl.constexpr = gl.DotOperandLayout(0, ST, 2)
-    sum_lse = _summing(LSE_UNIT, mem.q.dtype, A)
-    sum_delta = _summing(1.0, mem.q.dtype, A)
+    sum_lse = summing(LSE_UNIT, mem.q.dtype, A)
+    sum_delta = summing(1.0, mem.q.dtype, A)
     start = 0  # row tiles taken before this column tile
     j = 0
     mem.tile_ring.wait_full(0)
@@ -236,9 +155,9 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
             )  # fmt: skip
         last = start + num_steps - 1
         _wait_for_half(1 - WHO, last)
-        dq = _issue_dq(last, mem.k.index(0), mem, WHO, HEAD, BLOCK_M)
+        dq = issue_dq(last, mem.k.index(0), mem, WHO * (HEAD // 2), HEAD // 2, BLOCK_M)
         dq = warpgroup_mma_wait(0, deps=[dq])
-        _add_dq(dq, row, mem, dq_desc, WHO, HEAD, BLOCK_M)
+        add_dq(dq, row, WHO * (HEAD // 2), mem, dq_desc, WHO)
         mem.kv_ring.release(j)
         tma.store_wait(0)
         sync_named(MEET)  # the other consumer has read dS for the last time
@@ -261,80 +180,6 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         mem.tile_ring.wait_full(j)
         _, _, col_tile, num_steps, _ = read_slot(mem.slots.index(j % 2))
     tma.store_wait(0)
-
-
-@gluon.jit
-def _load_q(i, mem, b, h, bh, partial, row_tile, plane, q_desc, lse_desc, row_pitch,
-            HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
-    stage = i % mem.q_ring.depth
-    row = row_tile * BLOCK_M
-    mem.q_ring.wait_empty(i)
-    write_slot(mem.steps.index(stage), partial, row, bh * row_pitch + row, plane, 0)
-    full = mem.q_ring.full.index(stage)
-    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
-    tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage))
-    tma.async_copy_global_to_shared(lse_desc, [bh, row, 0], full, mem.lse.index(stage))
-
-
-@gluon.jit
-def _load_dout(i, mem, b, h, bh, row_tile, dout_desc, delta_desc, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
-    stage = i % mem.dout_ring.depth
-    row = row_tile * BLOCK_M
-    mem.dout_ring.wait_empty(i)
-    full = mem.dout_ring.full.index(stage)
-    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
-    tma.async_copy_global_to_shared(dout_desc, [b, h, row, 0], full, mem.dout.index(stage))
-    tma.async_copy_global_to_shared(delta_desc, [bh, row, 0], full, mem.delta.index(stage))
-
-
-@gluon.jit
-def _producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter, total,
-              num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
-              MAX_RUNS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
-    """`total` = batch x key heads."""
-    i = 0
-    j = 0
-    t = gl.program_id(0)
-    while t < total * num_tiles:
-        b, hk, first_plane, col_tile = owned_tile(
-            t, order, total, num_heads // group, group, num_tiles, mask_batch, mask_heads, heads_per_section
-        )
-        t = gl.atomic_add(counter, 1, sem="relaxed") + gl.num_programs(0)
-        num_steps = 0
-        for h in range(hk * group, hk * group + group):
-            line = mask_plane(b, h, num_heads, mask_batch, mask_heads) * num_tiles + col_tile
-            num_steps += gl.load(counts + 2 * line) + gl.load(counts + 2 * line + 1)
-        nothing = num_steps == 0
-        mem.tile_ring.wait_empty(j)
-        write_slot(mem.slots.index(j % 2), b, hk, col_tile, gl.maximum(num_steps, 1), 0)
-        mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
-        began = i
-        for h in range(hk * group, hk * group + group):
-            bh = b * num_heads + h
-            plane = mask_plane(b, h, num_heads, mask_batch, mask_heads)
-            line = plane * num_tiles + col_tile
-            num_partial = gl.load(counts + 2 * line)
-            num_all = num_partial + gl.load(counts + 2 * line + 1)
-            if nothing:  # the first query head of the group takes the one step that hides everything
-                num_partial = (h == hk * group).to(gl.int32)
-                num_all = num_partial
-            run, tile, end = first_tile(runs, line, MAX_RUNS)
-            for step in range(0, num_all):
-                partial = (step < num_partial).to(gl.int32)
-                _load_q(i, mem, b, h, bh, partial, tile, plane, q_desc, lse_desc, row_pitch, HEAD, BLOCK_M)
-                if i == began:
-                    mem.kv_ring.wait_empty(j)
-                    full = mem.kv_ring.full.index(0)
-                    mbarrier.expect(full, 2 * (2 * COLS) * HEAD * 2)
-                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.k.index(0))
-                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * (2 * COLS), 0], full, mem.v.index(0))
-                _load_dout(i, mem, b, h, bh, tile, dout_desc, delta_desc, HEAD, BLOCK_M)
-                run, tile, end = next_tile(runs, run, tile, end)
-                i += 1
-        j += 1
-    mem.tile_ring.wait_empty(j)
-    write_slot(mem.slots.index(j % 2), 0, 0, -1, 0, 0)
-    mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
 
 
 @gluon.jit(
@@ -385,7 +230,7 @@ def backward_kernel(
                          CAUSAL, BOUNDS, HEAD, BLOCK_M, LSE_UNIT)),
             (_consumer, (1, mem, dq_desc, dk_desc, dv_desc, vectors, stride, pitch, scale, scale_log2, offset,
                          CAUSAL, BOUNDS, HEAD, BLOCK_M, LSE_UNIT)),
-            (_producer, (mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter,
+            (producer, (mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter,
                          total, num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
                          MAX_RUNS, HEAD, BLOCK_M)),
         ],

@@ -1,8 +1,8 @@
 """Launchers of the Hopper kernels: tensors of the public layout in, tensors of the public layout out.
 
-D 64 to 256 in fp16 and bf16; a head dim below the kernel's is filled with zeros by the copies. The backward kernel adds
+D up to 256 in fp16 and bf16; a head dim below the kernel's is filled with zeros by the copies. The backward kernels add
 dQ up in float32, in whatever order the programs come, so dQ is not bitwise repeatable (dK and dV are); a caller who
-needs that, or a head dim above 128, takes the portable backward kernels.
+needs that takes the portable backward kernels.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from ..masks.column_mask import PACKINGS
 from ..tiles.tile_runs import MAX_RUNS, PADDING, TileRuns
 from . import launch
 from .hopper_backward import backward_kernel
+from .hopper_backward_wide import wide_backward_kernel
 from .hopper_forward import forward_kernel
 from .hopper_rows import LSE_UNIT, STORED_TERMS, convert_dq_kernel, row_terms_kernel
 from .launch import LOG2E, describable
-
-COLUMNS = 128  # keys of a tile of the backward
-LARGEST_BACKWARD_HEAD = 128
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,24 @@ class ForwardConfig:
         return 64 * self.consumers
 
 
+@dataclass(frozen=True)
+class BackwardConfig:
+    block_m: int
+    block_n: int  # keys of a tile
+    q_stages: int
+    dout_stages: int
+
+
 _FORWARD = {
     64: ForwardConfig(3, 128, 2, 3, False),
     128: ForwardConfig(2, 128, 2, 2, True),
     256: ForwardConfig(2, 64, 1, 2, False),  # 192 KB; a second Q does not fit
 }
-_BACKWARD_ROWS = {64: 128, 128: 64}
-_BACKWARD_Q_STAGES = {64: 2, 128: 3}  # as many as fit the shared memory
+_BACKWARD = {  # as many stages as fit the shared memory
+    64: BackwardConfig(128, 128, 2, 2),
+    128: BackwardConfig(64, 128, 3, 2),
+    256: BackwardConfig(64, 64, 2, 1),
+}
 _ROWS = 64  # rows a program of the kernels before and after takes
 # Made once: a layout costs as much host time as a launch argument should.
 _TILE = gl.NVMMASharedLayout(128, 16, 4)
@@ -68,7 +77,8 @@ def forward_blocks(head_dim: int) -> tuple[int, int]:
 
 def backward_blocks(head_dim: int) -> tuple[int, int]:
     """(rows, columns) of the backward's tiles."""
-    return _BACKWARD_ROWS[head_block(head_dim)], COLUMNS
+    config = _BACKWARD[head_block(head_dim)]
+    return config.block_m, config.block_n
 
 
 def packed_vectors(vectors, *, causal: bool, bounds: int) -> torch.Tensor:
@@ -107,22 +117,25 @@ def backward(dout, dlse, q, k, v, out, lse, packed, tiles: TileRuns, *, causal: 
     batch, seqlen_q, heads, head_dim = q.shape
     _, seqlen_k, kv_heads, _ = k.shape
     head = head_block(head_dim)
-    block_m = _BACKWARD_ROWS[head]
+    config = _BACKWARD[head]
+    block_m, block_n = config.block_m, config.block_n
+    kernel = wide_backward_kernel if head == 256 else backward_kernel
     row_pitch = seqlen_q + -seqlen_q % PADDING
     lse_terms, delta_terms, dq_sums = _row_terms(dout, dlse, out, lse, row_pitch, scale)
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-    num_tiles = launch.cdiv(seqlen_k, COLUMNS)
-    backward_kernel[(_workers(q.device, batch * kv_heads * num_tiles),)](
-        _describe(q, block_m, head), _describe(k, COLUMNS, head), _describe(v, COLUMNS, head),
-        _describe(dout, block_m, head), _describe(dk, COLUMNS // 2, head), _describe(dv, COLUMNS // 2, head),
-        TensorDescriptor(dq_sums, list(dq_sums.shape), [head, 1], [block_m, head // 2], _SUMS),
+    num_tiles = launch.cdiv(seqlen_k, block_n)
+    kernel[(_workers(q.device, batch * kv_heads * num_tiles),)](
+        _describe(q, block_m, head), _describe(k, block_n, head), _describe(v, block_n, head),
+        _describe(dout, block_m, head), _describe(dk, 64, min(head, 128)), _describe(dv, 64, min(head, 128)),
+        TensorDescriptor(dq_sums, list(dq_sums.shape), [head, 1], [block_m, min(head // 2, 64)], _SUMS),
         _describe_terms(lse_terms, block_m), _describe_terms(delta_terms, block_m),
         scale=scale, scale_log2=scale * LOG2E, total=batch * kv_heads, num_heads=heads, group=heads // kv_heads,
         offset=seqlen_k - seqlen_q, row_pitch=row_pitch, num_tiles=num_tiles,
         # Beside Q and dO the float32 sums of dQ want to stay in the L2 cache, and half of it is better than all.
         heads_per_section=launch.heads_per_section(batch, kv_heads, 1, 4 * seqlen_q * heads // kv_heads, q),
         **_mask_args(packed, tiles, causal, bounds),
-        HEAD=head, BLOCK_M=block_m, Q_STAGES=_BACKWARD_Q_STAGES[head], DOUT_STAGES=2, LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
+        HEAD=head, BLOCK_M=block_m, Q_STAGES=config.q_stages, DOUT_STAGES=config.dout_stages,
+        LSE_UNIT=LSE_UNIT[q.dtype], num_warps=4,
     )  # fmt: skip
     num_tiles = launch.cdiv(seqlen_q, _ROWS)
     convert_dq_kernel[(batch * heads * num_tiles,)](
@@ -160,9 +173,9 @@ def _mask_args(packed, tiles: TileRuns, causal: bool, bounds: int) -> dict:
     )  # fmt: skip
 
 
-def _describe(x: torch.Tensor, rows: int, head: int) -> TensorDescriptor:
+def _describe(x: torch.Tensor, rows: int, columns: int) -> TensorDescriptor:
     base, shape, strides = launch.heads_first(x)
-    return TensorDescriptor(base, shape, strides, [1, 1, rows, head], _TILE)
+    return TensorDescriptor(base, shape, strides, [1, 1, rows, columns], _TILE)
 
 
 def _describe_terms(x: torch.Tensor, rows: int) -> TensorDescriptor:

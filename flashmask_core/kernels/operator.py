@@ -27,7 +27,7 @@ def attend(q, k, v, mask: ColumnMask, scale: float, *, hopper: bool = False, det
     needs_grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     # The Hopper backward keeps lse / scale in 16-bit terms, which have no room for a scale near 0.
     deterministic = deterministic or scale < _SMALLEST_HOPPER_SCALE
-    engine = choose_engine(q.shape[3], hopper=hopper, deterministic=deterministic)
+    engine = choose_engine(hopper=hopper, deterministic=deterministic)
     vectors, plan = prepare(mask, q.shape[3], q.dtype, needs_grad, engine)
     # A scale of 0 would make 0 x -inf; the smallest product that is still a number does the same.
     return _forward_op(q, k, v, vectors, plan, mask.causal, mask.bounds, scale or 1e-30, engine)
@@ -37,17 +37,15 @@ def gradients(dout, q, k, v, out, lse, mask: ColumnMask, scale: float, *, hopper
               deterministic: bool = False):  # fmt: skip
     """(dq, dk, dv) of `attend` at a scale above 0, of what it returned, for who recomputes and not records."""
     deterministic = deterministic or scale < _SMALLEST_HOPPER_SCALE
-    engine = choose_engine(q.shape[3], hopper=hopper, deterministic=deterministic)
+    engine = choose_engine(hopper=hopper, deterministic=deterministic)
     vectors, plan = prepare(mask, q.shape[3], q.dtype, True, engine)
     return _backward_op(dout, None, q, k, v, out, lse, vectors, plan[3:], mask.causal, mask.bounds, scale, engine)
 
 
-def choose_engine(head_dim: int, *, hopper: bool, deterministic: bool) -> str:
+def choose_engine(*, hopper: bool, deterministic: bool) -> str:
     if not hopper:
         return "triton"
-    from . import hopper_launch
-
-    return "hopper_exact" if deterministic or head_dim > hopper_launch.LARGEST_BACKWARD_HEAD else "hopper"
+    return "hopper_exact" if deterministic else "hopper"
 
 
 def prepare(mask: ColumnMask, head_dim: int, dtype: torch.dtype, needs_grad: bool,

@@ -80,7 +80,7 @@ def attention_launches(kernel_configs, dtype, head_dim: int, causal: bool, bound
 
 
 def hopper_launches(dtype, head_dim: int, causal: bool, bounds: int) -> list:
-    """forward and, where there is one, the backward and the kernels around it."""
+    """forward, backward and the kernels around it."""
     q, k, v, out, dout = (torch.zeros(2, SEQLEN, 2, head_dim, dtype=dtype) for _ in range(5))
     lse, dlse = (torch.zeros(2, 2, SEQLEN) for _ in range(2))
     packed = torch.zeros(1 if causal and bounds == 1 else bounds, 1, 1, SEQLEN, dtype=torch.int32)
@@ -91,10 +91,10 @@ def hopper_launches(dtype, head_dim: int, causal: bool, bounds: int) -> list:
 
     def call():
         hopper_launch.forward(q, k, v, packed, tiles, **mask)
-        if head_dim <= hopper_launch.LARGEST_BACKWARD_HEAD:
-            hopper_launch.backward(dout, dlse, q, k, v, out, lse, packed, tiles, **mask)
+        hopper_launch.backward(dout, dlse, q, k, v, out, lse, packed, tiles, **mask)
 
-    return record(hopper_launch, ("forward_kernel", "row_terms_kernel", "backward_kernel", "convert_dq_kernel"), call)
+    kernels = ("forward_kernel", "row_terms_kernel", "backward_kernel", "wide_backward_kernel", "convert_dq_kernel")
+    return record(hopper_launch, kernels, call)
 
 
 def tile_runs_launches(kernel_configs, causal: bool, bounds: int) -> list:

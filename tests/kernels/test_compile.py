@@ -46,16 +46,19 @@ GLUON_SPILL_BYTES = {
     ("forward_kernel", 256): 0,
     ("backward_kernel", 64): 640,
     ("backward_kernel", 128): 384,
+    ("wide_backward_kernel", 256): 96,  # none of them in a loop of a consumer
     ("row_terms_kernel", 64): 0,
     ("row_terms_kernel", 128): 0,
+    ("row_terms_kernel", 256): 0,
     ("convert_dq_kernel", 64): 0,
     ("convert_dq_kernel", 128): 0,
+    ("convert_dq_kernel", 256): 0,
 }
 # Exponentials a thread that stand, in the order of the instructions, while a product is in flight: those of the two
 # loops (forward) or of the loop (backward) of every consumer. At head dim 64 the assembler moves those of the forward
 # behind the product (to save registers); there the three consumers run beside each other.
 COVERED = {("forward_kernel", 128): 256, ("forward_kernel", 256): 128, ("backward_kernel", 64): 128,
-           ("backward_kernel", 128): 64}  # fmt: skip
+           ("backward_kernel", 128): 64, ("wide_backward_kernel", 256): 32}  # fmt: skip
 
 SMALL_SPILL_BYTES = 256  # of forward, dkdv and dq in the rows for smaller GPUs, with 3.7 (3.6 was not looked at)
 

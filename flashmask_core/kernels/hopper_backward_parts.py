@@ -1,0 +1,168 @@
+"""What the Hopper backward kernels share: shared memory, the producer, how dQ leaves.
+
+The kernels differ in what a consumer keeps in registers, see `hopper_backward` (head dims up to 128) and
+`hopper_backward_wide` (256).
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma, warpgroup_mma
+
+from .hopper_common import (
+    Ring,
+    StepRing,
+    aggregate,
+    first_tile,
+    mask_plane,
+    next_tile,
+    owned_tile,
+    tma_reduce_add,
+    write_slot,
+)
+
+COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
+TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use; the depth of one matrix instruction
+
+
+@aggregate
+class Buffers:
+    """Shared memory of a program and the rings over it."""
+
+    k: gl.shared_memory_descriptor  # [1, keys of a column tile, HEAD]
+    v: gl.shared_memory_descriptor
+    q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
+    dout: gl.shared_memory_descriptor
+    lse: gl.shared_memory_descriptor  # [stages, BLOCK_M, TERMS], see `row_terms_kernel`
+    delta: gl.shared_memory_descriptor
+    ds: gl.shared_memory_descriptor  # [2, keys of a column tile, BLOCK_M]
+    dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, 64], one a consumer
+    steps: gl.shared_memory_descriptor  # int32 [stages, 8]: PARTIAL or not, first row, row of dQ, mask plane
+    slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
+    tile_ring: Ring
+    kv_ring: Ring
+    q_ring: StepRing
+    dout_ring: StepRing
+
+    @gluon.constexpr_function
+    def __init__(self, k, v, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, kv_ring, q_ring, dout_ring):
+        self.k = k
+        self.v = v
+        self.q = q
+        self.dout = dout
+        self.lse = lse
+        self.delta = delta
+        self.ds = ds
+        self.dq = dq
+        self.steps = steps
+        self.slots = slots
+        self.tile_ring = tile_ring
+        self.kv_ring = kv_ring
+        self.q_ring = q_ring
+        self.dout_ring = dout_ring
+
+
+@gluon.jit
+def summing(UNIT: gl.constexpr, dtype: gl.constexpr, L: gl.constexpr):
+    """A constant [COLS, TERMS] left operand: the product with terms [TERMS, rows] is UNIT times their sum, in every row."""
+    term = gl.expand_dims(gl.arange(0, TERMS, layout=gl.SliceLayout(0, L)), 0)
+    return gl.where(term < 3, gl.full([COLS, TERMS], UNIT, gl.float32, L), 0.0).to(dtype)
+
+
+@gluon.jit
+def rotate_rows(x, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
+    """Rows r2 r1 r0 of every eight as r1 r0 r2: stored in this order into the swizzled buffer, float32 accumulators
+    meet no bank conflict. It renames registers only; `convert_dq_kernel` reads the rows back in order."""
+    return x.reshape([ROWS // 8, 2, 4, COLUMNS]).permute([0, 2, 1, 3]).reshape([ROWS, COLUMNS])
+
+
+@gluon.jit
+def issue_dq(i, k_tile, mem, COLUMN: gl.constexpr, COLUMNS: gl.constexpr, BLOCK_M: gl.constexpr):
+    """Columns COLUMN ... of dQ(i) [BLOCK_M, COLUMNS] = dS K, in flight."""
+    DQ: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLUMNS, 16])
+    zero = gl.zeros([BLOCK_M, COLUMNS], gl.float32, DQ)
+    k_part = k_tile.slice(COLUMN, COLUMNS, dim=1)
+    return warpgroup_mma(mem.ds.index(i & 1).permute((1, 0)), k_part, zero, use_acc=False, is_async=True)
+
+
+@gluon.jit
+def add_dq(dq, row, column, mem, dq_desc, WHO: gl.constexpr):
+    """Send dq [rows, columns] on its way to rows `row` ... and columns `column` ... of the sums."""
+    tma.store_wait(0)
+    mem.dq.index(WHO).store(rotate_rows(dq, dq.shape[0], dq.shape[1]))
+    fence_async_shared()
+    tma_reduce_add(dq_desc, [row, column], mem.dq.index(WHO))
+
+
+@gluon.jit
+def _load_q(i, mem, b, h, bh, partial, row_tile, plane, q_desc, lse_desc, row_pitch,
+            HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    stage = i % mem.q_ring.depth
+    row = row_tile * BLOCK_M
+    mem.q_ring.wait_empty(i)
+    write_slot(mem.steps.index(stage), partial, row, bh * row_pitch + row, plane, 0)
+    full = mem.q_ring.full.index(stage)
+    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
+    tma.async_copy_global_to_shared(q_desc, [b, h, row, 0], full, mem.q.index(stage))
+    tma.async_copy_global_to_shared(lse_desc, [bh, row, 0], full, mem.lse.index(stage))
+
+
+@gluon.jit
+def _load_dout(i, mem, b, h, bh, row_tile, dout_desc, delta_desc, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+    stage = i % mem.dout_ring.depth
+    row = row_tile * BLOCK_M
+    mem.dout_ring.wait_empty(i)
+    full = mem.dout_ring.full.index(stage)
+    mbarrier.expect(full, BLOCK_M * (HEAD + TERMS) * 2)
+    tma.async_copy_global_to_shared(dout_desc, [b, h, row, 0], full, mem.dout.index(stage))
+    tma.async_copy_global_to_shared(delta_desc, [bh, row, 0], full, mem.delta.index(stage))
+
+
+@gluon.jit
+def producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs, counts, order, counter, total,
+              num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
+              MAX_RUNS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
+    """`total` = batch x key heads."""
+    COLUMNS: gl.constexpr = mem.k.shape[1]
+    i = 0
+    j = 0
+    t = gl.program_id(0)
+    while t < total * num_tiles:
+        b, hk, first_plane, col_tile = owned_tile(
+            t, order, total, num_heads // group, group, num_tiles, mask_batch, mask_heads, heads_per_section
+        )
+        t = gl.atomic_add(counter, 1, sem="relaxed") + gl.num_programs(0)
+        num_steps = 0
+        for h in range(hk * group, hk * group + group):
+            line = mask_plane(b, h, num_heads, mask_batch, mask_heads) * num_tiles + col_tile
+            num_steps += gl.load(counts + 2 * line) + gl.load(counts + 2 * line + 1)
+        nothing = num_steps == 0
+        mem.tile_ring.wait_empty(j)
+        write_slot(mem.slots.index(j % 2), b, hk, col_tile, gl.maximum(num_steps, 1), 0)
+        mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
+        began = i
+        for h in range(hk * group, hk * group + group):
+            bh = b * num_heads + h
+            plane = mask_plane(b, h, num_heads, mask_batch, mask_heads)
+            line = plane * num_tiles + col_tile
+            num_partial = gl.load(counts + 2 * line)
+            num_all = num_partial + gl.load(counts + 2 * line + 1)
+            if nothing:  # the first query head of the group takes the one step that hides everything
+                num_partial = (h == hk * group).to(gl.int32)
+                num_all = num_partial
+            run, tile, end = first_tile(runs, line, MAX_RUNS)
+            for step in range(0, num_all):
+                partial = (step < num_partial).to(gl.int32)
+                _load_q(i, mem, b, h, bh, partial, tile, plane, q_desc, lse_desc, row_pitch, HEAD, BLOCK_M)
+                if i == began:
+                    mem.kv_ring.wait_empty(j)
+                    full = mem.kv_ring.full.index(0)
+                    mbarrier.expect(full, 2 * COLUMNS * HEAD * 2)
+                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * COLUMNS, 0], full, mem.k.index(0))
+                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * COLUMNS, 0], full, mem.v.index(0))
+                _load_dout(i, mem, b, h, bh, tile, dout_desc, delta_desc, HEAD, BLOCK_M)
+                run, tile, end = next_tile(runs, run, tile, end)
+                i += 1
+        j += 1
+    mem.tile_ring.wait_empty(j)
+    write_slot(mem.slots.index(j % 2), 0, 0, -1, 0, 0)
+    mbarrier.arrive(mem.tile_ring.full.index(j % 2), count=1)
