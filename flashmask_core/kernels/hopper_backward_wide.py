@@ -7,23 +7,24 @@ share the work on the scores of a tile of 64 keys (down) and 64 queries (across)
     consumer 0   P^T = exp2(scale (K Q^T - lse))       dV, dK, dQ of the first half of the head dim
     consumer 1   dS^T = P^T * (V dO^T - delta)         dV, dK, dQ of the second half
 
-P goes to consumer 1 and dS to consumer 0 through shared memory, in 16 bits. Consumer 0 is about half a step ahead, so
-that one's arithmetic runs under the other's products:
+P goes to consumer 1 and dS to consumer 0 through shared memory, in 16 bits (dS is made of the P that dV is made of). So
+each score product reads a whole tile for one consumer, not half a tile twice, and consumer 0 is about half a step ahead:
+one's arithmetic runs under the other's products. Step i, its products and what runs under them:
 
-    consumer 0, step i: dV += P^T dO, S^T(i + 1) | dS(i) is there: dK += dS^T Q, dQ(i) = dS K, and under them P(i + 1)
-    consumer 1, step i: P(i) is there: dV += P^T dO, and under it dS(i) | dK += dS^T Q, dQ(i) = dS K, dP^T(i + 1)
+    consumer 0    dV += P^T dO, S^T(i + 1) | dS(i) is there: dK += dS^T Q, dQ(i) = dS K    P^T(i + 1) under the last two
+    consumer 1    P(i) is there: dV += P^T dO | dK += dS^T Q, dQ(i) = dS K, dP^T(i + 1)    dS^T(i) under dV
 
-dQ(i) comes in two parts of 64 columns, one after the other through the consumer's 16 KB of shared memory.
+dQ(i) leaves in two parts of 64 columns, one after the other through the consumer's 16 KB of shared memory.
 
-What is written to shared memory, and what keeps it until it is read:
+What is written to shared memory, and what keeps it until it has been read:
 
-    Q, dO        the producer's; both consumers leave a stage through a named barrier once their products with it are done
-    P            by consumer 0, once dS(i) has told it that consumer 1 has P(i) in registers
-    dS(i)        by consumer 1, two buffers: P(i), which it has waited for, tells it that consumer 0 is through with step i - 2
-    dQ           by its consumer alone, once its last copy has read it
-    K, V         the producer's; both consumers release them when their last step is done
+    Q, dO    by the producer; each consumer leaves a stage when its products with it are done, through a named barrier
+    K, V     by the producer; released by each consumer when its last step is done
+    P        by consumer 0, which has waited for dS(i) before it writes P(i + 1): consumer 1 has P(i) in registers
+    dS       by consumer 1, two buffers: it has waited for P(i) before it writes dS(i), so consumer 0 is done with step i - 2
+    dQ       by its consumer alone, when its copy before has been read
 
-The two barriers P_READY and DS_READY alternate, so neither can be a step off.
+P_READY and DS_READY alternate: neither consumer can arrive at one twice before the other has passed it.
 """
 
 from triton.experimental import gluon
@@ -212,7 +213,7 @@ def _consumer(WHO: gl.constexpr, mem, p_shared, dq_desc, dk_desc, dv_desc, vecto
                 )
         mem.kv_ring.release(j)
         b, hk, col_tile, _, _ = read_slot(mem.slots.index(j % 2))
-        _store_half((dk * scale), b, hk, col_tile, mem, dk_desc, WHO)
+        _store_half(dk * scale, b, hk, col_tile, mem, dk_desc, WHO)
         _store_half(dv, b, hk, col_tile, mem, dv_desc, WHO)
         mem.tile_ring.release(j)
         start += num_steps
