@@ -66,7 +66,7 @@ def _wait_for_half(WHO: gl.constexpr, i):
 
 
 @gluon.jit
-def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch, cols, scale_log2,
+def _step(i, more, row_before, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch, cols, scale_log2,
           offset, WHO: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
           HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """s = S^T(i) [COLS, BLOCK_M] is there. dQ(i - 1) is added to the rows from row_before on.
@@ -87,7 +87,7 @@ def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vect
     v_tile = mem.v.index(opaque_zero(i))
     mem.dout_ring.wait_full(i)
     dout = mem.dout.index(dout_stage)
-    dp = warpgroup_mma(sum_delta, mem.delta.index(dout_stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+    dp = warpgroup_mma(summed, mem.delta.index(dout_stage).permute((1, 0)), zero, use_acc=False, is_async=True)
     dp = warpgroup_mma(v_tile.slice(WHO * COLS, COLS), dout.permute((1, 0)), dp, is_async=True)
     p = gl.exp2(s * scale_log2)
     if partial != 0:
@@ -108,7 +108,7 @@ def _step(i, more, row_before, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vect
     mem.dout_ring.leave(i)
     mem.q_ring.wait_full(i + 1, pred=more)
     q_next = mem.q.index((i + 1) % DEPTH)
-    s = warpgroup_mma(sum_lse, mem.lse.index((i + 1) % DEPTH).permute((1, 0)), zero, use_acc=False, is_async=True)
+    s = warpgroup_mma(summed, mem.lse.index((i + 1) % DEPTH).permute((1, 0)), zero, use_acc=False, is_async=True)
     s = warpgroup_mma(k_tile.slice(WHO * COLS, COLS), q_next.permute((1, 0)), s, is_async=True)
     dq = warpgroup_mma_wait(3, deps=[dq])
     add_dq(dq, row_before, WHO * (HEAD // 2), mem, dq_desc, WHO)
@@ -126,8 +126,7 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
     A: gl.constexpr = gl.DotOperandLayout(0, ST, 2)
-    sum_lse = summing(LSE_UNIT, mem.q.dtype, A)
-    sum_delta = summing(1.0, mem.q.dtype, A)
+    summed = summing(LSE_UNIT, mem.q.dtype, A)
     start = 0  # row tiles taken before this column tile
     j = 0
     mem.tile_ring.wait_full(0)
@@ -142,7 +141,7 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         mem.q_ring.wait_full(start)
         stage = start % mem.q_ring.depth
         zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-        s = warpgroup_mma(sum_lse, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+        s = warpgroup_mma(summed, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
         k_tile = mem.k.index(0).slice(WHO * COLS, COLS)
         s = warpgroup_mma(k_tile, mem.q.index(stage).permute((1, 0)), s, is_async=True)
         s = warpgroup_mma_wait(0, deps=[s])
@@ -150,7 +149,7 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         row = NOWHERE
         for i in range(0, num_steps):
             row, s, dk, dv = _step(
-                start + i, i + 1 < num_steps, row, s, dk, dv, sum_lse, sum_delta, mem, dq_desc, vectors, stride, pitch,
+                start + i, i + 1 < num_steps, row, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch,
                 cols, scale_log2, offset, WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
             )  # fmt: skip
         last = start + num_steps - 1

@@ -21,7 +21,7 @@ from .hopper_common import (
 )
 
 COLS: gl.constexpr = gl.constexpr(64)  # keys of a consumer
-TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use; the depth of one matrix instruction
+TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use for each of delta and lse; the depth of one matrix instruction
 
 
 @aggregate
@@ -63,9 +63,11 @@ class Buffers:
 
 @gluon.jit
 def summing(UNIT: gl.constexpr, dtype: gl.constexpr, L: gl.constexpr):
-    """A constant [COLS, TERMS] left operand: the product with terms [TERMS, rows] is UNIT times their sum, in every row."""
+    """A constant [COLS, TERMS] left operand: the product with terms [TERMS, rows] is, in every row, the sum of terms 0, 1,
+    2 (delta) and UNIT times that of 3, 4, 5 (lse). One constant for both: a second one has no registers."""
     term = gl.expand_dims(gl.arange(0, TERMS, layout=gl.SliceLayout(0, L)), 0)
-    return gl.where(term < 3, gl.full([COLS, TERMS], UNIT, gl.float32, L), 0.0).to(dtype)
+    unit = gl.where(term < 6, gl.full([COLS, TERMS], UNIT, gl.float32, L), 0.0)
+    return gl.where(term < 3, gl.full([COLS, TERMS], 1.0, gl.float32, L), unit).to(dtype)
 
 
 @gluon.jit

@@ -53,22 +53,22 @@ def _dout_stage(i, mem):
 
 
 @gluon.jit
-def _issue_scores(i, sum_lse, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+def _issue_scores(i, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
     """S^T(i) [COLS, BLOCK_M] = K Q^T - lse, in flight as two products."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     stage = i % mem.q_ring.depth
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-    s = warpgroup_mma(sum_lse, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+    s = warpgroup_mma(summed, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
     return warpgroup_mma(mem.k.index(opaque_zero(i)), mem.q.index(stage).permute((1, 0)), s, is_async=True)
 
 
 @gluon.jit
-def _issue_dp(i, sum_delta, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+def _issue_dp(i, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
     """dP^T(i) [COLS, BLOCK_M] = V dO^T - delta, in flight as two products."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     stage = _dout_stage(i, mem)
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-    dp = warpgroup_mma(sum_delta, mem.delta.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
+    dp = warpgroup_mma(summed, mem.delta.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
     return warpgroup_mma(mem.v.index(opaque_zero(i)), mem.dout.index(stage).permute((1, 0)), dp, is_async=True)
 
 
@@ -98,7 +98,7 @@ def _probabilities(i, there, s, mem, p_shared, vectors, stride, pitch, cols, sca
 
 
 @gluon.jit
-def _step_of_scores(i, more, p, dk, dv, sum_lse, mem, p_shared, dq_desc, vectors, stride, pitch, cols, scale_log2,
+def _step_of_scores(i, more, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols, scale_log2,
                     offset, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr,
                     BLOCK_M: gl.constexpr):  # fmt: skip
     """Consumer 0. p = P^T(i); returns P^T(i + 1) (without meaning where there is no further step), dK and dV."""
@@ -108,7 +108,7 @@ def _step_of_scores(i, more, p, dk, dv, sum_lse, mem, p_shared, dq_desc, vectors
     mem.dout_ring.wait_full(i)
     dv = warpgroup_mma(p, _half(mem.dout.index(_dout_stage(i, mem)), 0), dv, is_async=True)
     mem.q_ring.wait_full(i + 1, pred=more)
-    s = _issue_scores(i + 1, sum_lse, mem, HEAD, BLOCK_M)
+    s = _issue_scores(i + 1, summed, mem, HEAD, BLOCK_M)
     dv, p = warpgroup_mma_wait(2, deps=[dv, p])
     mem.dout_ring.leave(i)
     sync_named(DS_READY)
@@ -129,7 +129,7 @@ def _step_of_scores(i, more, p, dk, dv, sum_lse, mem, p_shared, dq_desc, vectors
 
 
 @gluon.jit
-def _step_of_gradients(i, more, dp, dk, dv, sum_delta, mem, p_shared, dq_desc,
+def _step_of_gradients(i, more, dp, dk, dv, summed, mem, p_shared, dq_desc,
                        HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """Consumer 1. dp = dP^T(i); returns dP^T(i + 1) (without meaning where there is no further step), dK and dV."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
@@ -157,7 +157,7 @@ def _step_of_gradients(i, more, dp, dk, dv, sum_delta, mem, p_shared, dq_desc,
     dq = warpgroup_mma_wait(1, deps=[dq])
     add_dq(dq, row, 2 * PART, mem, dq_desc, 1)
     mem.dout_ring.wait_full(i + 1, pred=more)
-    dp = _issue_dp(i + 1, sum_delta, mem, HEAD, BLOCK_M)
+    dp = _issue_dp(i + 1, summed, mem, HEAD, BLOCK_M)
     dq_behind = warpgroup_mma_wait(2, deps=[dq_behind])
     add_dq(dq_behind, row, 3 * PART, mem, dq_desc, 1)
     dp = warpgroup_mma_wait(0, deps=[dp])
@@ -181,7 +181,7 @@ def _consumer(WHO: gl.constexpr, mem, p_shared, dq_desc, dk_desc, dv_desc, vecto
               LSE_UNIT: gl.constexpr):  # fmt: skip
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
-    terms = summing(LSE_UNIT if WHO == 0 else 1.0, mem.q.dtype, gl.DotOperandLayout(0, ST, 2))
+    summed = summing(LSE_UNIT, mem.q.dtype, gl.DotOperandLayout(0, ST, 2))
     start = 0  # row tiles taken before this column tile
     j = 0
     mem.tile_ring.wait_full(0)
@@ -193,23 +193,23 @@ def _consumer(WHO: gl.constexpr, mem, p_shared, dq_desc, dk_desc, dv_desc, vecto
         if WHO == 0:
             cols = col_tile * COLS + gl.arange(0, COLS, layout=gl.SliceLayout(1, ST))
             mem.q_ring.wait_full(start)
-            s = _issue_scores(start, terms, mem, HEAD, BLOCK_M)
+            s = _issue_scores(start, summed, mem, HEAD, BLOCK_M)
             s = warpgroup_mma_wait(0, deps=[s])
             p = _probabilities(
                 start, True, s, mem, p_shared, vectors, stride, pitch, cols, scale_log2, offset, CAUSAL, BOUNDS, HEAD
             )
             for i in range(0, num_steps):
                 p, dk, dv = _step_of_scores(
-                    start + i, i + 1 < num_steps, p, dk, dv, terms, mem, p_shared, dq_desc, vectors, stride, pitch, cols,
+                    start + i, i + 1 < num_steps, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols,
                     scale_log2, offset, CAUSAL, BOUNDS, HEAD, BLOCK_M,
                 )  # fmt: skip
         else:
             mem.dout_ring.wait_full(start)
-            dp = _issue_dp(start, terms, mem, HEAD, BLOCK_M)
+            dp = _issue_dp(start, summed, mem, HEAD, BLOCK_M)
             dp = warpgroup_mma_wait(0, deps=[dp])
             for i in range(0, num_steps):
                 dp, dk, dv = _step_of_gradients(
-                    start + i, i + 1 < num_steps, dp, dk, dv, terms, mem, p_shared, dq_desc, HEAD, BLOCK_M
+                    start + i, i + 1 < num_steps, dp, dk, dv, summed, mem, p_shared, dq_desc, HEAD, BLOCK_M
                 )
         mem.kv_ring.release(j)
         b, hk, col_tile, _, _ = read_slot(mem.slots.index(j % 2))

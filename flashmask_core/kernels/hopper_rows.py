@@ -14,16 +14,16 @@ LSE_UNIT = {torch.bfloat16: 1.0, torch.float16: 4096.0}  # fp16 reaches 65504: a
 
 
 @triton.jit
-def _three_terms(x, column, LARGEST: tl.constexpr, dtype: tl.constexpr):
-    """[rows, STORED_TERMS]: three numbers of 16 bits that sum to x [rows], then zeros."""
+def _three_terms(x, column, FIRST: tl.constexpr, LARGEST: tl.constexpr, dtype: tl.constexpr):
+    """[rows, STORED_TERMS]: from FIRST on three numbers of 16 bits that sum to x [rows], otherwise zeros."""
     high = tl.clamp(x, -LARGEST, LARGEST).to(dtype)
     rest = x - high.to(tl.float32)
     middle = tl.clamp(rest, -LARGEST, LARGEST).to(dtype)
     rest = rest - middle.to(tl.float32)
     low = tl.clamp(rest, -LARGEST, LARGEST).to(dtype)
     zero = tl.zeros_like(low)[:, None]
-    terms = tl.where(column == 0, high[:, None], tl.where(column == 1, middle[:, None], zero))
-    return tl.where(column == 2, low[:, None], terms)
+    terms = tl.where(column == FIRST, high[:, None], tl.where(column == FIRST + 1, middle[:, None], zero))
+    return tl.where(column == FIRST + 2, low[:, None], terms)
 
 
 @triton.jit(do_not_specialize=("num_heads", "seqlen_q", "num_tiles"))
@@ -43,6 +43,8 @@ def row_terms_kernel(
 ):  # fmt: skip
     """-delta = dlse - rowsum(dO * O) and -lse / scale / LSE_UNIT as sums of three terms, -LARGEST x 3 for a row without.
 
+    Each has its own columns of the rows of terms, see `summing`.
+
     A query that sees nothing, or is not there, thereby gets P = exp2(scale (S - lse)) = 0.
     """
     dtype = lse_terms.dtype.element_ty
@@ -52,8 +54,8 @@ def row_terms_kernel(
     minus_lse = tl.where(l == float("-inf"), -3.0 * LARGEST, -l / scale / LSE_UNIT)
     column = tl.arange(0, STORED_TERMS)[None, :]
     terms_at = padded_at[:, None] * STORED_TERMS + column
-    tl.store(lse_terms + terms_at, _three_terms(minus_lse, column, LARGEST, dtype))
-    tl.store(delta_terms + terms_at, _three_terms(-d, column, LARGEST, dtype))
+    tl.store(lse_terms + terms_at, _three_terms(minus_lse, column, 3, LARGEST, dtype))
+    tl.store(delta_terms + terms_at, _three_terms(-d, column, 0, LARGEST, dtype))
     sums_at = padded_at[:, None] * HEAD + tl.arange(0, HEAD)[None, :]
     tl.store(dq_sums + sums_at, tl.zeros([BLOCK_M, HEAD], tl.float32))
 

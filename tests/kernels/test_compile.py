@@ -86,6 +86,7 @@ def choice() -> dict[str, tuple[int, list[str]]]:
     groups |= {f"gluon-{d}": (90, specs("gluon", "bf16", [d], PACKINGS)) for d in (128, 256)}
     if not ALL:
         groups["gluon-64"] = (90, specs("gluon", "bf16", [64], ["causal1", "four"]))
+        groups["gluon-fp16"] = (90, specs("gluon", "fp16", [128, 256], ["causal1"]))
         groups["blackwell"] = (100, specs("large", "bf16", [64, 128], ["causal1"]) + ["large/tile_runs/128/causal2"])
         groups["ampere"] = (80, specs("small", "bf16", [64, 128], ["two"]) + ["small/tile_runs/256/two"])
         groups["ada"] = (89, specs("small", "bf16", [256], ["causal2"]) + ["small/tile_runs/128/causal2"])
