@@ -98,6 +98,19 @@ def reason_of(error: BaseException, device) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def fault_of(device) -> str | None:
+    """What the device says has broken it, told after an error that may only be a consequence; None if it works."""
+    try:
+        device.synchronize()
+    except Exception as broken:
+        return str(broken).splitlines()[0][:200]
+    return None
+
+
+def with_fault(reason: str, fault: str | None) -> str:
+    return reason if fault is None or fault in reason else f"{reason} (after it: {fault})"
+
+
 def refusal(case: BenchCase, mask: ColumnMask, provider: Provider, free_bytes: int) -> str | None:
     """Why a provider is not to be run on a case, told before memory is allocated; None if it can be."""
     return provider.refuses(case, mask) or too_large(case, provider.name, provider.estimate(case, mask), free_bytes)
@@ -150,17 +163,20 @@ def try_apart(case: BenchCase, name: str, limit_s: float) -> Tried:
 
 def _child(pipe, case: dict, name: str) -> None:
     threading.Thread(target=_end_with_worker, daemon=True).start()
+    pipe.send(_tried(BenchCase.from_json(case), name))
+    pipe.close()
+    os._exit(0)  # the ordinary way out would wait for a device that may be broken
+
+
+def _tried(case: BenchCase, name: str) -> Tried:
     device = None
     try:
         device = bench_device()
-        tried = try_here(BenchCase.from_json(case), PROVIDERS[name], device)
+        return try_here(case, PROVIDERS[name], device)
     except ValueError as error:
-        tried = Tried("failed", str(error))
+        return Tried("failed", str(error))
     except Exception as error:
-        tried = Tried("failed", reason_of(error, device or CudaDevice))
-    pipe.send(tried)
-    pipe.close()
-    os._exit(0)  # the ordinary way out would wait for a device that may be broken
+        return Tried("failed", with_fault(reason_of(error, device or CudaDevice), device and fault_of(device)))
 
 
 def _end_with_worker() -> None:

@@ -17,7 +17,7 @@ import torch
 
 from ..masks.column_mask import ColumnMask
 from ..tiles.classify import classify_tiles
-from .apart import APART_LIMIT, Calls, Inputs, Tried, reason_of, refusal, try_apart
+from .apart import APART_LIMIT, Calls, Inputs, Tried, fault_of, reason_of, refusal, try_apart, with_fault
 from .config import BenchCase
 from .correctness import Reference, compare, make_reference, verdict
 from .environment import utc_now
@@ -279,9 +279,8 @@ class CaseRun:
         """A reason for a row from an exception, memory given back; CudaFault if the context did not survive it."""
         reason = reason_of(error, self.device)
         error.__traceback__ = None  # its frames hold tensors
-        try:
-            self.device.synchronize()
-            self.device.release()
-        except Exception as broken:
-            raise CudaFault(f"{reason} (after it: {str(broken).splitlines()[0][:200]})") from None
+        fault = fault_of(self.device)
+        if fault:
+            raise CudaFault(with_fault(reason, fault)) from None
+        self.device.release()
         return reason

@@ -16,6 +16,8 @@ from statistics import median
 import torch
 from torch import nn
 
+from ..bench.apart import fault_of, with_fault
+from ..bench.device import CudaDevice
 from ..bench.environment import cuda_device, interpreter_device, utc_now
 from ..bench.result import DeviceInfo
 from ..bench.run_case import CudaFault
@@ -120,11 +122,9 @@ def measure(case: TrainCase, engine: str, *, device: str = "cuda", backend: str 
     except Exception as error:
         reason = _reason(error)
         _let_go(error)
-        if cuda:
-            try:
-                torch.cuda.synchronize()
-            except Exception as broken:
-                raise CudaFault(f"{reason} (after it: {str(broken).splitlines()[0][:200]})") from None
+        fault = fault_of(CudaDevice()) if cuda else None
+        if fault:
+            raise CudaFault(with_fault(reason, fault)) from None
         return TrainRow.of_case(case, engine, direction, "failed", reason=reason, losses=tuple(losses), **said)
     finally:
         del trainer

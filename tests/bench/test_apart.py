@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from flashmask_core.bench import apart
 from flashmask_core.bench.config import BenchCase, BenchJob
 from flashmask_core.bench.history import History
 from flashmask_core.bench.runner import BenchRunner
@@ -90,6 +91,25 @@ def test_an_engine_that_breaks_ends_itself_alone_and_the_next_job_works(runner, 
         while used_memory() > before + 64 and time.monotonic() < until:
             time.sleep(0.2)
         assert used_memory() <= before + 64, "the memory is back"
+
+
+def test_what_broke_the_device_is_told_where_its_consequence_was_raised(monkeypatch):
+    class Broken:
+        OutOfMemory = MemoryError
+
+        def synchronize(self):
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with ...")
+
+    def engine_breaks(case, provider, device):
+        raise RuntimeError("CUBLAS_STATUS_INTERNAL_ERROR when calling cublasCreate")
+
+    monkeypatch.setattr(apart, "bench_device", Broken)
+    monkeypatch.setattr(apart, "try_here", engine_breaks)
+    tried = apart._tried(BenchCase("causal", 128), "flashmask")
+    assert tried.status == "failed" and tried.reason == (
+        "RuntimeError: CUBLAS_STATUS_INTERNAL_ERROR when calling cublasCreate "
+        "(after it: CUDA error: an illegal memory access was encountered)"
+    )
 
 
 def test_queued_work_and_compile_times_of_a_real_job(runner):
