@@ -35,7 +35,7 @@ class Buffers:
     lse: gl.shared_memory_descriptor  # [stages, BLOCK_M, TERMS], see `row_terms_kernel`
     delta: gl.shared_memory_descriptor
     ds: gl.shared_memory_descriptor  # [2, keys of a column tile, BLOCK_M]
-    dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, 64], one a consumer
+    dq: gl.shared_memory_descriptor  # float32 [2, BLOCK_M, columns that leave together], one a consumer
     steps: gl.shared_memory_descriptor  # int32 [stages, 8]: PARTIAL or not, first row, row of dQ, mask plane
     slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
     tile_ring: Ring
