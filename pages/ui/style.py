@@ -80,9 +80,11 @@ _PAGE_CSS = """
   .st-key-desk div:has(> div > .st-key-canvas), .st-key-desk div:has(> .st-key-canvas) { display: contents; }
   .st-key-desk > div > div > [data-testid="stColumn"]:first-child > div > * { order: 1; flex: 1 1 100%; }
   .st-key-desk div:has(> .st-key-canvas) > * { order: 2; flex: 1 1 100%; }
-  .st-key-desk > div > div > [data-testid="stColumn"] > div > div:has(> .st-key-repair) { order: 3; }
+  .st-key-desk > div > div > [data-testid="stColumn"] > div > div:is(:has(> .st-key-repair), :has(.fm-error),
+    .st-key-undo_repair) { order: 3; }
   .st-key-desk > div > div > [data-testid="stColumn"] > div > div:has(> .st-key-cards) { order: 4; }
   .st-key-desk div:has(> .st-key-canvas) > .st-key-panel_tabs { order: 5; }
+  .st-key-stack { --fm-layers: 104px; min-height: 138px; } /* for any number of layers: the picture below stays put */
   .st-key-cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); }
 }
 :is(.st-key-repair, .st-key-versus_told) > div > [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }

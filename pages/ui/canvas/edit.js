@@ -16,6 +16,10 @@ class Editing {
     return Boolean(this.explorer.mask?.head.editable);
   }
 
+  get broken() {
+    return Boolean(this.explorer.mask?.head.broken.length);
+  }
+
   // A pointer draws a box or holds a boundary.
   get underWay() {
     return !this.sent && Boolean((this.box && !this.box.keys) || (this.move && !this.move.keys));
@@ -62,7 +66,8 @@ class Editing {
     this.status.hidden = !this.status.textContent;
     const { view } = explorer,
       row = this.box?.to.q ?? 0;
-    this.status.classList.toggle("low", Boolean(this.box) && row < view.r + view.h / 2); // not over what is drawn
+    const low = this.box ? row < view.r + view.h / 2 : this.broken; // not over what is drawn
+    this.status.classList.toggle("low", low);
     root.dataset.edit = JSON.stringify(this.box ? this.cells() : this.move);
     explorer.request(1);
   }
@@ -75,6 +80,7 @@ class Editing {
       const how = move.keys ? "Arrows move it, Enter sets it, " : "";
       return `${move.name.toUpperCase()} ${to}, ${columnsText(move.c0, move.c1)}. ${how}Esc cancels`;
     }
+    if (!box && this.broken) return "The marked columns do not fit FlashMask";
     if (!mode) return "";
     if (!box) return `${PAINTS[mode]}: drag a box, or Enter at the selected cell begins one. Esc ends`;
     const { r0, r1, c0, c1 } = this.cells();

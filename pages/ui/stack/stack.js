@@ -63,7 +63,8 @@ class Stack {
       holder = active?.closest?.(".card"),
       focused = holder ? this.shown.findIndex((one) => one.card === holder) : -1,
       typing = /^(text|number)$/.test(active?.type) && active.value !== this.entered; // and has not told of it yet
-    const { layers, shown } = this;
+    const { layers, shown } = this,
+      before = shown.length;
     layers.forEach((layer, n) => {
       const key = JSON.stringify([layer, layers.length, this.open.has(n), this.written.has(n)]);
       if (shown[n]?.key === key || (typing && shown[n]?.card === holder)) return;
@@ -73,8 +74,7 @@ class Stack {
       shown[n] = { key, card };
     });
     for (const { card } of shown.splice(layers.length)) card.remove();
-    if (this.added) this.cards.scrollTop = this.cards.scrollHeight;
-    this.added = false;
+    if (before && layers.length === before + 1 && !holder) this.cards.scrollTop = this.cards.scrollHeight;
     if (this.goTo || (holder && !holder.isConnected)) this.focus(focused, at);
   }
 
@@ -248,7 +248,6 @@ class Stack {
   add() {
     const layer = { operator: this.join.value, negated: false, on: true, text: this.new[this.kind.value] };
     this.layers = [...this.layers, layer];
-    this.added = true;
     this.tell(false);
   }
 
