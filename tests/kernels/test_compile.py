@@ -83,17 +83,17 @@ def choice() -> dict[str, tuple[int, list[str]]]:
     every = (64, 128, 256)
     groups = {f"hopper-{d}": (90, specs("large", "bf16", [d], PACKINGS)) for d in every}
     groups["hopper-tile-runs"] = (90, specs("large", "tile_runs", [128], PACKINGS))
-    groups |= {f"gluon-{d}": (90, specs("gluon", "bf16", [d], PACKINGS)) for d in (128, 256)}
+    groups["gluon-128"] = (90, specs("gluon", "bf16", [128], PACKINGS))
     if not ALL:
-        groups["gluon-64"] = (90, specs("gluon", "bf16", [64], ["causal1", "four"]))
-        groups["gluon-fp16"] = (90, specs("gluon", "fp16", [128, 256], ["causal1"]))
+        groups |= {f"gluon-{d}": (90, specs("gluon", "bf16", [d], ["causal1", "four"])) for d in (64, 256)}
+        groups["gluon-fp16"] = (90, specs("gluon", "fp16", [128], ["causal1"]))
         groups["blackwell"] = (100, specs("large", "bf16", [64, 128], ["causal1"]) + ["large/tile_runs/128/causal2"])
         groups["ampere"] = (80, specs("small", "bf16", [64, 128], ["two"]) + ["small/tile_runs/256/two"])
         groups["ada"] = (89, specs("small", "bf16", [256], ["causal2"]) + ["small/tile_runs/128/causal2"])
         groups["consumer-blackwell"] = (120, specs("small", "bf16", [128], ["four"]) + ["small/tile_runs/128/four"])
         groups["ampere-fp32"] = (80, specs("fp32", "fp32", [64], ["causal1"]))
         return groups
-    groups["gluon-64"] = (90, specs("gluon", "bf16", [64], PACKINGS))
+    groups |= {f"gluon-{d}": (90, specs("gluon", "bf16", [d], PACKINGS)) for d in (64, 256)}
     groups |= {f"gluon-fp16-{d}": (90, specs("gluon", "fp16", [d], PACKINGS)) for d in every}
     groups |= {f"hopper-fp16-{d}": (90, specs("large", "fp16", [d], PACKINGS)) for d in every}
     for name, arch in (("blackwell", 100), ("ampere", 80), ("ada", 89), ("consumer-blackwell", 120)):
