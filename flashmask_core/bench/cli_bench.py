@@ -34,7 +34,7 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--batch", type=int, default=1, metavar="B", help="default 1")
     bench.add_argument("--heads", type=int, default=32, metavar="H", help="query heads (default 32)")
     bench.add_argument("--kv-heads", type=int, metavar="HK", help="key heads (default: as many as query heads)")
-    bench.add_argument("--head-dim", type=int, default=128, metavar="D", help="default 128")
+    bench.add_argument("--head-dim", type=int, metavar="D", help="default 128")
     bench.add_argument("--dtype", choices=list(DTYPES), default="bfloat16", help="default bfloat16")
     bench.add_argument("--passes", default=",".join(DEFAULT_PASSES),
                        help=f"some of {', '.join(PASSES)}, where both is a training step, its forward and backward in "
@@ -70,7 +70,8 @@ def add_bench_command(commands) -> None:
                        "blocks named, such as 8192x128,32768x64. --out (default paper.jsonl) keeps every row, so the "
                        "same command goes on where it stopped; after each block its rows go into the recording. none "
                        "only puts into the recording what --out holds")  # fmt: skip
-    bench.add_argument("--recorded", action="store_true", help="print the recorded results; needs no GPU")
+    bench.add_argument("--recorded", action="store_true", help="print the recorded results, or those of the TEXT, --paper, --seqlen, --head-dim and "
+                       "--providers that are named; needs no GPU")  # fmt: skip
     bench.set_defaults(run=run_bench)
 
 
@@ -141,7 +142,7 @@ def _cases(arguments) -> list[BenchCase]:
     providers = tuple(PROVIDERS) if providers == ("all",) else check_provider_names(providers)
     settings = dict(
         seqlen_q=arguments.seqlen, seqlen_k=arguments.seqlen_k, batch=arguments.batch, heads=arguments.heads,
-        kv_heads=arguments.kv_heads, head_dim=arguments.head_dim, dtype=arguments.dtype,
+        kv_heads=arguments.kv_heads, head_dim=128 if arguments.head_dim is None else arguments.head_dim, dtype=arguments.dtype,
         passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
         check=not arguments.no_check, time_limit_s=arguments.time_limit, block=arguments.block,
     )  # fmt: skip

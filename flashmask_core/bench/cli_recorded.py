@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
+from ..masks.compare import compare
+from ..masks.expr import MaskExpr
+from ..masks.language import parse
 from .config import BenchJob
 from .providers import check_provider_names
 from .readme import update_readme
@@ -17,13 +21,16 @@ from .terminal import follow, known_rows, without_known
 
 def reproduce(arguments) -> int:
     """Block by block: what --out lacks is measured, then all of it goes into the recording."""
-    for name in ("text", "paper", "seqlen", "sweep"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave --{name} out")
+    for name, given in (("TEXT", arguments.text), ("--paper", arguments.paper), ("--seqlen", arguments.seqlen),
+                        ("--head-dim", arguments.head_dim), ("--sweep", arguments.sweep)):  # fmt: skip
+        if given is not None:
+            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave {name} out")
     arguments.out = arguments.out or Path("paper.jsonl")
     arguments.record = arguments.record or RECORDED_PATH
     engines = check_provider_names((arguments.providers or ",".join(ENGINES)).split(","))
     blocks, code = blocks_of(arguments.reproduce), 0
+    if not blocks and not arguments.out.exists():
+        raise ValueError(f"--reproduce none: there is no {arguments.out}; --out names the file of the rows to record")
     open(arguments.out, "a").close()
     for block in [*blocks, None]:
         known = known_rows(arguments.out)
@@ -55,11 +62,15 @@ def print_recorded(arguments) -> int:
     rows = recorded_results()
     if not rows:
         raise ValueError("no recorded results are shipped with this version")
-    if arguments.seqlen is not None:
-        lengths = sorted({row.seqlen_q for row in rows})
-        rows = [row for row in rows if row.seqlen_q == arguments.seqlen]
-        if not rows:
-            raise ValueError(f"--seqlen {arguments.seqlen}: recorded are {', '.join(map(str, lengths))}")
+    for name, field, wanted in (
+        ("--seqlen", "seqlen_q", arguments.seqlen), ("--head-dim", "head_dim", arguments.head_dim),
+        ("--paper", "mask_name", arguments.paper), ("--providers", "provider", arguments.providers),
+    ):  # fmt: skip
+        if wanted is not None and (name, wanted) not in (("--paper", "all"), ("--providers", "all")):
+            several = name in ("--paper", "--providers")
+            rows = _of(rows, name, field, wanted.split(",") if several else [wanted])
+    if arguments.text is not None:
+        rows = _showing(rows, parse(arguments.text))
     if arguments.json:
         for row in rows:
             print(dumps(row.to_json()))
@@ -74,6 +85,32 @@ def print_recorded(arguments) -> int:
         print(row_line(row))
     print(f"\n{legend(rows)}")
     return 0
+
+
+def _of(rows: list[BenchRow], name: str, field: str, wanted: list) -> list[BenchRow]:
+    """The rows whose field is one of the wanted values; ValueError, with those there are, for a value of no row."""
+    there = list(dict.fromkeys(getattr(row, field) for row in rows))
+    for value in wanted:
+        if value not in there:
+            raise ValueError(f"{name} {value}: recorded are {', '.join(str(one)[:60] for one in sorted(there))}")
+    return [row for row in rows if getattr(row, field) in wanted]
+
+
+def _showing(rows: list[BenchRow], expr: MaskExpr) -> list[BenchRow]:
+    """The rows whose mask shows the same pairs as the text, however it was written; ValueError where there are none."""
+
+    @cache
+    def same(text: str, seqlen_q: int, seqlen_k: int) -> bool:
+        try:
+            return compare(expr.runs(seqlen_q, seqlen_k), parse(text).runs(seqlen_q, seqlen_k)).equal
+        except ValueError:  # such as documents longer than this length
+            return False
+
+    found = [row for row in rows if same(row.mask, row.seqlen_q, row.seqlen_k)]
+    if not found:
+        names = ", ".join(dict.fromkeys(row.mask_name for row in rows))
+        raise ValueError(f"{str(expr)[:80]}: no recorded mask is the same; --paper takes their names: {names}")
+    return found
 
 
 def ours_failed(row: BenchRow) -> bool:

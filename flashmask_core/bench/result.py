@@ -206,14 +206,30 @@ def lines_of(rows) -> tuple[list[dict | None], list[str]]:
 def read_rows(path: str | Path, row: type = BenchRow, what: str = "benchmark") -> list:
     """Rows of a JSON-lines file. A last line cut short is left out; another bad line is a ValueError that counts it."""
     rows = []
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             rows.append(row.from_json(json.loads(line)))
         except ValueError as error:
-            if number == len(lines):
+            if number == len(lines) and isinstance(error, json.JSONDecodeError) and _begins_as(row, line):
                 break
             raise ValueError(f"{path}, line {number}: no {what} row ({error})") from None
+    return rows
+
+
+def _begins_as(row: type, line: str) -> bool:
+    """Whether a line can be the beginning of a row's: what else a file holds is somebody's and no row cut short."""
+    start = f'{{"{fields(row)[0].name}": '
+    return line.startswith(start) or start.startswith(line)
+
+
+def resumed_rows(path: str | Path | None, row: type = BenchRow, what: str = "benchmark") -> list:
+    """`read_rows` of a file that the next rows go to, if there is one: a line that was cut short is taken off it."""
+    if path is None or not Path(path).exists():
+        return []
+    rows = read_rows(path, row, what)
+    if not Path(path).read_bytes().endswith(b"\n"):
+        Path(path).write_text("".join(dumps(one.to_json()) + "\n" for one in rows), encoding="utf-8")
     return rows

@@ -7,7 +7,7 @@ from .report import Pair
 from .result import BenchRow, DeviceInfo
 
 _COLUMNS = (
-    ("mask", -22), ("provider", -21), ("pass", -8), ("ms", 9), ("quartiles", 19), ("TFLOP/s", 8), ("by density", 10),
+    ("mask", -22), ("provider", -24), ("pass", -8), ("ms", 9), ("quartiles", 19), ("TFLOP/s", 8), ("by density", 10),
     ("peak MiB", 9), ("mask bytes", 13), ("build ms", 8), ("check", -6),
 )  # fmt: skip
 

@@ -9,19 +9,14 @@ from pathlib import Path
 from .config import BenchCase, BenchJob
 from .history import History
 from .job_record import JobView
-from .result import BenchRow, dumps, read_rows
+from .result import BenchRow, dumps, resumed_rows
 from .runner import BenchRunner
 from .table import duration_text, header, row_line
 
 
 def known_rows(path: Path | None) -> dict[tuple, BenchRow]:
     """Rows of an --out file that need no repetition, by key; a line that was cut short is taken off the file."""
-    if path is None or not path.exists():
-        return {}
-    rows = read_rows(path)
-    if not path.read_text(encoding="utf-8").endswith("\n"):
-        path.write_text("".join(dumps(row.to_json()) + "\n" for row in rows), encoding="utf-8")
-    return {row.key: row for row in rows if row.status != "failed"}
+    return {row.key: row for row in resumed_rows(path) if row.status != "failed"}
 
 
 def without_known(case: BenchCase, known: dict) -> BenchCase | None:

@@ -114,15 +114,11 @@ def _known(path: Path | None) -> dict:
 
     Out of memory is a result; another failure is tried again.
     """
-    from ..bench.result import dumps
-    from .result import read_lines
+    from ..bench.result import resumed_rows
+    from .result import TrainRow
     from .throughput import OUT_OF_MEMORY
 
-    if path is None or not path.exists():
-        return {}
-    rows = read_lines(path)
-    if not path.read_text(encoding="utf-8").endswith("\n"):
-        path.write_text("".join(dumps(row.to_json()) + "\n" for row in rows), encoding="utf-8")
+    rows = resumed_rows(path, TrainRow, "training")
     return {row.key: row for row in rows if row.status == "ok" or OUT_OF_MEMORY in row.reason}
 
 

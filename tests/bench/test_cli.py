@@ -199,6 +199,36 @@ def test_an_ascii_terminal_gets_stand_ins():
     assert done.returncode == 0 and b"99x99" in done.stdout and b"all visible" in done.stdout, done
 
 
+@pytest.mark.parametrize(
+    "named, masks, lengths, dims, providers",
+    [
+        (["--paper", "full,causal", "--head-dim", "64"], {"full", "causal"}, {8192}, {64}, {"flashmask", "flex"}),
+        (["causal", "--seqlen", "32768", "--providers", "flex"], {"causal"}, {32768}, {128}, {"flex"}),
+        (["causal & document(2481, 1388, 1978, 2345)", "--providers", "flashmask"], {"causal_document"}, {8192}, {64, 128},
+         {"flashmask"}),
+    ],
+)  # fmt: skip
+def test_recorded_shows_what_was_named(named, masks, lengths, dims, providers, capsys):
+    assert main(["bench", "--recorded", "--json", *named]) == 0
+    rows = [BenchRow.from_json(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert {row.mask_name for row in rows} == masks and {row.seqlen_q for row in rows} == lengths
+    assert {row.head_dim for row in rows} == dims and {row.provider for row in rows} == providers
+
+
+@pytest.mark.parametrize(
+    "named, words",
+    [
+        (["--seqlen", "0"], "--seqlen 0: recorded are 8192"), (["--head-dim", "9"], "--head-dim 9: recorded are 64, 128"),
+        (["sliding_window(513)"], "no recorded mask is the same; --paper takes their names"),
+        (["--paper", "full,fill"], "--paper fill: recorded are"),
+    ],
+)  # fmt: skip
+def test_recorded_says_what_it_lacks(named, words, capsys):
+    assert main(["bench", "--recorded", *named]) == 2
+    said = capsys.readouterr()
+    assert words in said.err and not said.out
+
+
 def test_recorded_says_what_there_is_and_takes_no_out(stand_in, capsys, tmp_path):
     assert main(["bench", "--recorded", "--seqlen", "77"]) == 2
     assert "--seqlen 77: recorded are" in capsys.readouterr().err

@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from flashmask_core import ColumnMask
 from flashmask_core.bench.config import BenchCase, BenchJob, PackedMask, check_cases, row_strip
-from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors, dumps, read_rows
+from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors, dumps, read_rows, resumed_rows
 
 
 def striped_mask() -> ColumnMask:
@@ -152,3 +153,23 @@ def test_files_of_rows(tmp_path):
     path.write_text(f"{line}\n{{}}\n{line}\n")
     with pytest.raises(ValueError, match="line 2: no benchmark row"):
         read_rows(path)
+
+
+def test_a_file_goes_on_behind_its_last_whole_row(tmp_path):
+    path, row = tmp_path / "rows.jsonl", replace(full_row(), detail="2 × too slow\u2028")
+    line = dumps(row.to_json())
+    assert resumed_rows(None) == resumed_rows(path) == [] and not path.exists()
+    for cut in (line[:1], line[:5], line[:50], line.encode()[: line.encode().index("×".encode()) + 1]):
+        path.write_bytes(f"{line}\n".encode() + (cut if isinstance(cut, bytes) else cut.encode()))
+        assert resumed_rows(path) == [row] and path.read_text() == f"{line}\n"
+    path.write_text(line)
+    assert resumed_rows(path) == [row] and path.read_text() == f"{line}\n"
+
+
+@pytest.mark.parametrize("theirs", ['{"my": "data"}', '{"mask": 1}', "notes without an end", "[1, 2", '{"mask": "causal"}'])
+def test_a_file_that_holds_something_else_is_refused_and_stays(theirs, tmp_path):
+    path = tmp_path / "theirs.json"
+    path.write_text(theirs)
+    with pytest.raises(ValueError, match="line 1: no benchmark row"):
+        resumed_rows(path)
+    assert path.read_text() == theirs

@@ -50,6 +50,8 @@ def test_it_goes_on_where_it_stopped_and_keeps_the_recording(monkeypatch, tmp_pa
     assert capsys.readouterr().err.count("12 of 12 masks") == 2
     assert main(["bench", "--reproduce", "none", "--seqlen", "8192"]) == 2
     assert "leave --seqlen out" in capsys.readouterr().err
+    assert main(["bench", "--reproduce", "none", "--out", str(tmp_path / "none.jsonl")]) == 2
+    assert "there is no" in capsys.readouterr().err and not (tmp_path / "none.jsonl").exists()
 
 
 def test_killed_in_the_middle_of_a_block_it_goes_on(tmp_path):
