@@ -173,6 +173,7 @@ CARD_CSS = """
 .fm-wide th[scope="row"], .fm-wide thead td { position: sticky; left: 0; background: var(--fm-ground); }
 .fm-wide thead th[colspan] { text-align: center; }
 .fm-wide .fm-versus-table .fm-apart { border-left: 1px solid var(--fm-line); }
+.fm-wide .fm-versus-table .fm-nothing { text-align: center; vertical-align: middle; }
 .fm-none { color: var(--fm-dim); font-weight: 400; font-style: italic; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
 [data-testid="stPopoverBody"]:has(.st-key-stack) { width: min(760px, 94vw); }

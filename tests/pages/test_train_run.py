@@ -183,6 +183,16 @@ def test_rows_of_other_models_and_precisions_stand_in_charts_of_their_own():
     assert "Layers" not in results.table_rows(usual)[0] and charts.in_one_chart([], timed=True) == []
 
 
+def test_a_task_of_which_only_the_longest_was_sought_has_no_panel_of_speed(open_app, monkeypatch):
+    sft = rows_of(_Job(TrainPlace(tasks=("sft",))))
+    dpo = [replace(row, longest=True) for row in rows_of(_Job(TrainPlace(tasks=("dpo",))))[:3]]
+    monkeypatch.setattr("pages.ui.train.run.recorded", lambda: [*sft, *dpo])
+    page = html_of(app := open_app("train"))
+    assert '<p class="fm-panel"><b>SFT</b> ' in page and '<p class="fm-panel"><b>DPO</b> </p>' not in page
+    assert not any("Nothing to show" in caption.value for caption in app.caption)
+    assert any(results.LONGEST in caption.value for caption in app.caption)
+
+
 class _Job:
     def __init__(self, train: TrainPlace):
         from pages.ui.train.run import cases_of

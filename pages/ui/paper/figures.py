@@ -37,9 +37,15 @@ def speed(lines: list[Line], colors: dict, here: str) -> go.Figure:
 
 
 def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
-    """Time over the share of tiles that are skipped, a point a mask, with the straight line through each engine's."""
-    figure = make_subplots(1, 2, subplot_titles=(here, "A100, the paper"), horizontal_spacing=0.09)
-    for column, side in ((1, "here"), (2, "paper")):
+    """Time over the share of tiles that are skipped, a point a mask, with the straight line through each engine's.
+
+    A panel a GPU; the one `here` is left out where nothing was measured.
+    """
+    measured = any(any(line.here.values()) for line in lines)
+    sides = {"here": here, "paper": "A100, the paper"} if measured else {"paper": "A100, the paper"}
+    figure = make_subplots(1, len(sides), subplot_titles=list(sides.values()), horizontal_spacing=0.09)
+    named: set[str] = set()
+    for column, side in enumerate(sides, 1):
         for engine, label in ENGINES.items():
             color, symbol, dash = _LOOKS[engine]
             known = [line for line in lines if getattr(line, side)[engine]]
@@ -48,15 +54,16 @@ def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
             x = np.array([line.timed_rho if side == "here" else line.own_rho for line in known])
             y = np.array([getattr(line, side)[engine].ms for line in known])
             figure.add_scatter(
-                x=x, y=y, mode="markers", name=label, legendgroup=engine, showlegend=column == 1 or not figure.data,
+                x=x, y=y, mode="markers", name=label, legendgroup=engine, showlegend=engine not in named,
                 marker={"color": colors[color], "symbol": symbol, "size": 9, "line": {"width": 2}},
                 text=[name_text(line.mask) for line in known], row=1, col=column,
                 hovertemplate="%{text}: ρ %{x:.3f}, %{y:.2f} ms<extra>" + label + "</extra>",
             )  # fmt: skip
+            named.add(engine)
             if len(known) > 2:
                 ends = np.array([x.min(), x.max()])
                 figure.add_scatter(
-                    x=ends, y=np.polyval(np.polyfit(x, y, 1), ends), mode="lines", legendgroup=engine, showlegend=False,
+                    x=ends, y=np.polyval(straight(x, y), ends), mode="lines", legendgroup=engine, showlegend=False,
                     line={"color": colors[color], "dash": dash, "width": 1.5}, hoverinfo="skip", row=1, col=column,
                 )  # fmt: skip
     figure.update_xaxes(title="ρ, skipped", range=[-0.03, 1.0])
@@ -64,6 +71,14 @@ def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
     figure.update_yaxes(title="ms", col=1)
     styled(figure, colors, height=380).update_layout(hovermode="closest", margin={"t": 60}, legend={"y": 1.12})
     return figure.update_annotations(font={"size": 13})
+
+
+def straight(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """(slope, height at 0) of the line with the medians of what pairs of points say: a few points far off move it little."""
+    i, j = np.triu_indices(len(x), 1)
+    apart = np.abs(x[j] - x[i]) > 1e-9
+    slope = float(np.median((y[j] - y[i])[apart] / (x[j] - x[i])[apart])) if apart.any() else 0.0
+    return slope, float(np.median(y - slope * x))
 
 
 def memory(rows: list[BenchRow], colors: dict) -> go.Figure:

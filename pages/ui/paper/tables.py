@@ -20,10 +20,12 @@ def name_text(mask: str) -> str:
 def comparison(lines: list[Line], here: str) -> str:
     """The table of a block: rho, then TFLOP/s and the gain on the GPU `here` and on the paper's."""
     first, *others = (*ENGINES.values(), "gain")
+    measured = any(any(line.here.values()) for line in lines)
     both = f'<th class="fm-apart">{first}</th>' + "".join(f"<th>{label}</th>" for label in others)
+    nothing = f'<td colspan="3" rowspan="{len(lines)}" class="fm-apart fm-nothing">{NOT_MEASURED}</td>'
     rows = "".join(
         f'<tr><th scope="row">{name_text(line.mask)}</th><td>{line.paper_rho:.2f}</td><td>{line.rho:.4f}</td>'
-        + _cells(line.here, line.gain(line.here))
+        + (_cells(line.here, line.gain(line.here)) if measured else nothing * (line is lines[0]))
         + _cells(line.paper, line.gain(line.paper))
         + "</tr>"
         for line in lines

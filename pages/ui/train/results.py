@@ -19,6 +19,8 @@ PAPER = (
     "([arXiv 2410.01359](https://arxiv.org/abs/2410.01359), abstract)"
 )
 
+LONGEST = "Sought in steps of about an eighth."
+
 
 def table_rows(rows: list[TrainRow]) -> list[dict]:
     """What the table shows, one dict a row: None where nothing was measured, no column that is empty throughout."""
@@ -52,7 +54,7 @@ def table(rows: list[TrainRow]) -> None:
                "First loss": "%.4f", "Last loss": "%.4f"}  # fmt: skip
     shown = table_rows(rows)
     config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items() if name in shown[0]}
-    wide = {"Task": 100, "Engine": 130, "Outcome": 170}
+    wide = {"Task": 100, "Context": 140, "Engine": 140, "Outcome": 170 if any(row.reason for row in rows) else 80}
     config |= {name: st.column_config.TextColumn(width=width) for name, width in wide.items()}
     st.dataframe(shown, hide_index=True, width="stretch", placeholder="–", column_config=config,
                  height="content" if len(shown) <= _FEW else 460)  # fmt: skip
@@ -85,7 +87,7 @@ def show(rows: list[TrainRow], *, key: str) -> None:
     if longest:
         st.markdown("**The longest context of which a step fits**")
         st.html(longest)
-        st.caption(setting_text([row for row in rows if row.longest], steps=False))
+        st.caption(f"{LONGEST} {setting_text([row for row in rows if row.longest], steps=False)}")
     found = {task: made for task in tasks if (made := charts.curves(repeatable, task, colors, dark))}
     if found:
         st.markdown("**Loss, step by step, on the same batches**")
@@ -108,6 +110,7 @@ def _throughput(rows: list[TrainRow], tasks: list[str], colors: dict, dark: bool
     view = st.segmented_control("Shown", list(charts.VIEWS), format_func=charts.VIEWS.__getitem__, default="rate",
                                 key=f"train_view_{key}", label_visibility="collapsed", required=True)  # fmt: skip
     st.html(legend_html(rows, dark, band=view == "speedup"))
+    tasks = [task for task in tasks if charts.steps_of(rows, task)]  # of the others only the longest was searched
     for task, column in zip(tasks, st.columns(len(tasks), gap="small")):
         figure = charts.bars(rows, task, view, colors, dark)
         with column:
