@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui import bar, state
+from pages.ui import bar, begin, state
 from pages.ui.gallery.cards import drawn_tokens, example_cards, pattern_cards
 from pages.ui.gallery.wall import wall
 
@@ -26,4 +26,4 @@ with st.container(key="gallery"):
     st.html('<p class="fm-sub">Real cases, at a size at which their numbers can be checked by hand.</p>')
     chosen = wall(example_cards(), screen.rule, key="worked_examples") or chosen
 if chosen:
-    state.go("pages/compose.py", **chosen.values)
+    begin.elsewhere("pages/compose.py", **chosen.values)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from flashmask_core.masks.compare import runs_of
 from flashmask_core.packing import POLICIES, TOO_LONG, read_file
-from pages.ui import bar, cards, presses, state, theme, thumbnail
+from pages.ui import bar, begin, cards, presses, state, theme, thumbnail
 from pages.ui.train import figures, packed, run
 from pages.ui.train.place import FORMS, MAX_CONTEXT, MAX_RANKS, MAX_SEQUENCES
 
@@ -103,7 +103,7 @@ def sequences(found: packed.Packed) -> None:
         words = f"Sequence {chosen}: {len(one.examples)} examples, {one.padding:,} of {one.context:,} tokens padding"
         st.html(thumbnail.figure(picture, words, above="keys →", below=f"queries ↓ · {words}"))
     if opened:
-        state.go("pages/compose.py", mask=one.text, seqlen_q=one.context, seqlen_k=None)
+        begin.elsewhere("pages/compose.py", mask=one.text, seqlen_q=one.context, seqlen_k=None)
 
 
 def ranks(found: packed.Packed) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 import flashmask_core as fm
 
-from . import copy_link, examples, presets, presses, repair, state, upload, working
+from . import begin, copy_link, examples, presets, presses, repair, state, upload, working
 from .build import Built, built, of_screen, runs_of
 from .link import MAX_LENGTH, RULES, Screen
 from .stack import panel as stack
@@ -110,7 +110,7 @@ def chips(screen: Screen, layers: bool = True) -> None:
 
 def _take_preset() -> None:
     if not state.is_late("w_preset") and (name := st.session_state["w_preset"]):
-        state.change(mask=presets.PRESETS[name](state.current().keys))
+        begin.with_values(mask=presets.PRESETS[name](state.current().keys))
 
 
 def built_or_explained(screen: Screen) -> Built:

@@ -7,7 +7,7 @@ import streamlit as st
 from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.examples import EXAMPLES, Example
 
-from . import presses, state, theme, thumbnail
+from . import begin, presses, theme, thumbnail
 
 
 def popover() -> None:
@@ -32,6 +32,6 @@ def _picture(name: str, dark: bool) -> str:
 def _take(example: Example) -> None:
     block_m, block_n = example.tile
     st.session_state.examples_menu = False
-    state.change(
+    begin.with_values(
         mask=example.text, seqlen_q=example.seqlen_q, seqlen_k=example.seqlen_k, block_m=block_m, block_n=block_n
     )

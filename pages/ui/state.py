@@ -8,7 +8,7 @@ Session state belongs to one browser tab, so two tabs do not touch each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import monotonic
 
@@ -23,6 +23,7 @@ _MOST_STEPS = 50  # that can be undone
 _LATE_S = 10.0  # what the browser sends may still carry the link and the texts from before the last change
 _MOST_LINKS = 16  # that are remembered as written by us
 _WRITTEN_THERE = ("at", "view", "step")  # of an address, by the browser itself
+_SIZES = ("seqlen_q", "seqlen_k", "block_m", "block_n")  # what may come with a mask, and goes with it when it is undone
 
 
 def open_screen(page: str) -> Screen:
@@ -90,7 +91,7 @@ def _set(gesture: str = "", **values) -> None:
     before = st.session_state.screen
     if "mask" in values and (values["mask"] != before.mask or before.file and "file" not in values):
         if not gesture or gesture != st.session_state.get("gesture"):
-            _remember(before)
+            _remember(before, values)
         st.session_state.gesture = gesture
         values = {"file": "", "plane": (0, 0), "case": "", **values}
     screen = replace(before, **values)
@@ -103,16 +104,16 @@ def _set(gesture: str = "", **values) -> None:
 
 def show(screen: Screen) -> None:
     """Go to another screen altogether, one that a file holds."""
-    _remember(st.session_state.screen)
+    _remember(st.session_state.screen, _SIZES)
     st.session_state.screen, st.session_state.link_problems = screen, []
     _seed_widgets(screen)
     _reopen()
 
 
-def _remember(screen: Screen) -> None:
-    """A step that can be undone begins at this screen; what was undone before is gone."""
+def _remember(screen: Screen, changed: Iterable[str]) -> None:
+    """A step that can be undone begins at this screen and changes these fields; what was undone before is gone."""
     past = st.session_state.setdefault("past", [])
-    past.append(screen)
+    past.append((screen, [name for name in _SIZES if name in changed]))
     del past[:-_MOST_STEPS]
     st.session_state.undone = []
 
@@ -221,15 +222,19 @@ def redo() -> None:
 
 
 def _step(origin: str, target: str) -> None:
-    """The mask, and what it is compared with, from one list, those of now onto the other. An upload brings its lengths."""
+    """The mask, and what it is compared with, from one list, those of now onto the other.
+
+    An upload brings its lengths, and a step that changed sizes with the mask those from before it.
+    """
     session = st.session_state
     if not session.get(origin):
         return
-    then, now, session.gesture = session[origin].pop(), session.screen, ""
-    session.setdefault(target, []).append(now)
-    screen = replace(now, mask=then.mask, file=then.file, plane=then.plane, other=then.other, case="")
-    if then.file:
-        screen = replace(screen, seqlen_q=then.seqlen_q, seqlen_k=then.seqlen_k)
+    (then, changed), now, session.gesture = session[origin].pop(), session.screen, ""
+    session.setdefault(target, []).append((now, changed))
+    sizes = {name: getattr(then, name) for name in (*changed, *(_SIZES[:2] if then.file else ()))}
+    screen = replace(now, mask=then.mask, file=then.file, plane=then.plane, other=then.other, case="", **sizes)
+    if (screen.seqlen_q, screen.keys) != (now.seqlen_q, now.keys):
+        screen = replace(screen, at=screen.at if screen.at and screen.holds(screen.at) else None, view=None)
     session.screen, session.link_problems = shelf.opened(screen)
     _seed_widgets(session.screen)
 

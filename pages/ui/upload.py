@@ -12,7 +12,7 @@ from flashmask_core.masks.compare import runs_of
 from flashmask_core.masks.lint import Finding
 from flashmask_core.masks.outline import Outline
 
-from . import cards, check, shelf, state, theme, thumbnail
+from . import begin, cards, check, shelf, state, theme, thumbnail
 from .build import Built, one_plane
 from .link import Screen
 
@@ -256,7 +256,7 @@ def _take(file, kind: str, options: dict) -> None:
     except (ValueError, TypeError, MemoryError) as error:
         st.session_state.upload_problem = _in_words(error)
         return
-    state.show(found)
+    begin.with_screen(found)
     st.session_state.upload_done = True
 
 

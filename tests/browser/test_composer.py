@@ -228,6 +228,21 @@ def test_fast_presses_of_undo_and_redo_all_count(shared):
     same_as_the_library(tab, 64, 1)
 
 
+def test_a_chip_says_what_it_replaced_and_gives_it_back(shared):
+    text = "causal & document(40, 24) & (q - k < 9)"
+    tab = shared.go(mask=text, n=64)
+    tab.page.get_by_role("radio", name="prefix LM").click()
+    note = tab.page.locator(".replaced")
+    expect(note).to_contain_text("Replaced 3 layers")
+    note.get_by_role("button").click()
+    expect_text(tab, text)
+    expect(note).to_be_hidden()
+    tab.page.get_by_role("radio", name="sliding window").click()
+    expect(note).to_be_visible()
+    tab.page.get_by_role("radio", name="eviction").click()  # what that replaces is a press away
+    expect(note).to_be_hidden()
+
+
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1440)])
 def test_labels_stand_on_no_line_and_on_no_other_label(screen, theme, width):
     tab = screen(theme, width).open(mask="causal", n=96)

@@ -150,6 +150,42 @@ def test_undo_and_redo_bring_back_the_text(open_app):
     assert app.text_input(key="w_mask").value == "causal"
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("causal & document(2000, 6192) & (q - k < 700)", "Replaced 3 layers"),
+        ("sliding_window(77)", "Replaced 1 layer"),
+        ("causal &", "Replaced the text"),
+        (DEFAULT_TEXT, None),
+        ("prefix_lm(2730)", None),
+    ],
+)
+def test_what_an_example_or_a_chip_replaces_is_said_and_can_be_undone(open_app, text, says):
+    app = open_app(mask=text, n=8192, tile="64x128")
+    for press_one in (
+        lambda: app.button(key="example_Decoding").click().run(),
+        lambda: app.button_group(key="w_preset").set_value("eviction").run(),
+    ):
+        press_one()
+        assert app.session_state["screen"].mask != text
+        assert (told(app, "undo")["replaced"] or {}).get("says") == says
+        press(app, "undo")
+        screen = app.session_state["screen"]
+        assert (screen.mask, screen.seqlen_q, screen.seqlen_k, screen.tile) == (text, 8192, None, "64 × 128")
+        assert told(app, "undo")["replaced"] is None
+    press(app, "redo")
+    app.text_input(key="w_mask").set_value("full").run()  # another change: one press would not bring it back
+    assert told(app, "undo")["replaced"] is None
+
+
+def test_undo_leaves_lengths_that_were_changed_by_themselves(open_app):
+    app = open_app(mask="causal", n=8192)
+    app.text_input(key="w_mask").set_value("full").run()
+    app.number_input(key="w_n").set_value(66).run()
+    press(app, "undo")
+    assert app.session_state["screen"] == Screen(mask="causal", seqlen_q=66)
+
+
 def test_two_tabs_do_not_touch_each_other(open_app):
     first, second = open_app(mask="causal", n=64), open_app(mask="full", n=65)
     first.number_input(key="w_n").set_value(66).run()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from .. import canvas, presses, state
+from .. import begin, canvas, presses, state
 
 _KEY = "undo"
 
@@ -18,8 +18,9 @@ def _component():
 
 
 def buttons() -> None:
-    """Draw them, each able if there is a step to take."""
-    data = {"undo": state.can_undo(), "redo": state.can_redo(), "heard": presses.heard(_KEY)}
+    """Draw them, each able if there is a step to take; what a beginning has just replaced is said for a while."""
+    steps = {"undo": state.can_undo(), "redo": state.can_redo()}
+    data = {**steps, "replaced": begin.says(), "heard": presses.heard(_KEY)}
     with st.container(key="undo_redo", width=84):
         presses.draw(_component(), key=_KEY, data=data, **_LISTENERS)
 
