@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from zlib import crc32
 
 import streamlit as st
 
-from . import canvas, presses, state, strokes
+from . import canvas, cuts, presses, state, strokes
 from .build import Built, fitted_of, of_screen
 from .link import Screen
 
@@ -48,6 +49,7 @@ def picture(built: Built) -> None:
         heard=start["heard"],
         drawn=start["drawn"],
         editable=editable,
+        cuts=[astuple(cut) for cut in cuts.cuts_of(screen.mask, screen.keys)] if editable else (),
         painted_on=f"{crc32(strokes.canvas_of(screen.mask).encode()):08x}" if editable else "",
         edited=st.session_state.get("edit_heard", 0),
         broken=fitted_of(built).columns if built.way else (),
@@ -99,6 +101,9 @@ def _edited(told: dict, screen: Screen) -> str:
         if not (0 <= r0 < r1 <= screen.seqlen_q and 0 <= c0 < c1 <= screen.keys):
             raise ValueError("the box lies outside the mask")
         return strokes.painted(screen.mask, told.get("paint") == "hide", (r0, r1, c0, c1))
+    if "cut" in told:
+        layer, part, at, by = map(int, told["cut"])
+        return cuts.moved(screen.mask, screen.keys, layer, part, at, by)
     name, *numbers = told["move"]
     if name not in ("lts", "lte", "uts", "ute") or len(numbers) != 4:
         raise ValueError("this is no boundary")

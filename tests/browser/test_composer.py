@@ -1,6 +1,7 @@
 """Layers, painting and dragging in a real browser; what the canvas then says is what the library says of the text."""
 
 import random
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -165,8 +166,37 @@ def test_a_box_that_is_painted_is_in_the_text(screen, theme, width):
     assert tab.word("mode") is None
 
 
+def test_a_boundary_of_documents_that_is_dragged_changes_two_lengths(shared):
+    text = "causal & document(60, 40)"
+    tab = shared.go(mask=text, n=100)
+    drag(tab, "vectors", [(20, 59.5), (20, 75)], release=False)
+    by = tab.told("edit")["by"]
+    assert tab.told("edit")["cut"] == [1, 0, 60] and abs(by - 15) <= 1
+    tab.page.mouse.up()
+    expect_text(tab, f"causal & document({60 + by}, {40 - by})")
+    same_as_the_library(tab, 100)
+    tab.page.get_by_role("button", name="Undo", exact=True).click()
+    expect_text(tab, text)
+    drag(tab, "matrix", [(59.5, 80), (49.5, 80)], release=False)  # an edge of the picture too, up and down or across
+    assert tab.page.locator(".pane[data-side=matrix] canvas.over").evaluate("e => e.style.cursor") == "ew-resize"
+    tab.page.keyboard.press("Escape")
+    tab.page.mouse.up()
+    assert tab.told("edit") is None and text_of(tab) == text
+    drag(tab, "matrix", [(59.5, 80)])  # pressed and not moved, it is a click
+    tab.page.wait_for_url("**at=*")
+    drag(tab, "matrix", [(59.5, 80), (49.5, 80)])
+    expect(tab.page.get_by_label("Mask", exact=True)).to_have_value(re.compile(r"document\((49|50|51), (51|50|49)\)"))
+    tab.settled()
+    same_as_the_library(tab, 100)
+    before = text_of(tab)
+    first = int(re.search(r"\d+", before)[0])
+    drag(tab, "matrix", [(10, 20)])
+    tab.keys("b", "ArrowDown", "ArrowDown", "Enter")
+    expect_text(tab, f"causal & document({first + 2}, {98 - first})")
+
+
 def test_a_boundary_that_is_dragged_is_in_the_text(shared):
-    tab = shared.go(mask="causal & document(60, 40)", n=100)
+    tab = shared.go(mask="padding(60)", n=100)
     drag(tab, "vectors", [(20, 59.5), (20, 75)], release=False)
     assert tab.told("edit") | {"low": 0, "high": 0, "grabbed": 0} == dict(
         name="lts", c0=0, c1=60, slope=0, line=60, by=tab.told("edit")["by"], low=0, high=0, grabbed=0
@@ -175,7 +205,7 @@ def test_a_boundary_that_is_dragged_is_in_the_text(shared):
     assert abs(by - 15) <= 1
     tab.page.mouse.up()
     tab.page.wait_for_url("**rect*")
-    expect_text(tab, f"causal & document(60, 40) | rect(60, {60 + by}, 0, 60)")
+    expect_text(tab, f"padding(60) | rect(60, {60 + by}, 0, 60)")
     same_as_the_library(tab, 100)
 
     tab = shared.go(mask="sliding_window(30)", n=100)  # one number says it

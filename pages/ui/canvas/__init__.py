@@ -7,6 +7,7 @@ scripts beside this file are plain JavaScript and are joined into one module her
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,7 @@ _SCRIPTS = (
     "strip",
     "tiles",
     "minimap",
+    "cuts",
     "edit",
     "curves",
     "input",
@@ -84,6 +86,7 @@ def payload(
     heard: int = 0,
     drawn: bool = False,
     editable: bool = False,
+    cuts: Sequence[tuple[int, ...]] = (),
     painted_on: str = "",
     edited: int = 0,
     broken: np.ndarray | tuple = (),
@@ -94,8 +97,8 @@ def payload(
     vectors as the packing has them. The canvas takes selection and view from here when `opened` is another number than
     before, and the selection with another mask too, unless it has made a choice behind press number `heard`; until then
     it has its own. `broken`: the columns, rising, in which this mask stands for one that does not fit; they are marked.
-    `editable`: it can be painted on, and its boundaries dragged; another mask than one of the same `painted_on` ends the
-    painting; `edited`: "told" of the last edit that was taken.
+    `editable`: it can be painted on, and its boundaries dragged, `cuts` those of documents (fields of a `Cut`); another
+    mask than one of the same `painted_on` ends the painting; `edited`: "told" of the last edit that was taken.
     """
     names = PACKINGS[mask.causal, mask.bounds]
     vectors = [getattr(mask, name)[0, 0].cpu().numpy().astype("<i4", copy=False) for name in names]
@@ -118,6 +121,7 @@ def payload(
         "heard": heard,
         "drawn": drawn,
         "editable": editable,
+        "cuts": cuts,
         "painted_on": painted_on,
         "edited": edited,
         "broken": ranges_of(np.asarray(broken, np.int64)),
@@ -164,6 +168,7 @@ def draw(data: bytes, *, key: str, **listeners) -> None:
     `listeners`, as in `presses.draw`: "selection" gets [query, key] or None from a click, "view" four numbers or None
     when the view has come to rest, "drawn" True with the first picture on the screen, unless the payload says that it
     is known; "edit" {"paint": "hide" or "show", "box": [r0, r1, c0, c1], "told": ms} for a box that was painted,
-    {"move": [name, c0, c1, slope, by], "told": ms} for a boundary that was dragged.
+    {"move": [name, c0, c1, slope, by], "told": ms} for a boundary that was dragged, {"cut": [layer, part, at, by],
+    "told": ms} for one of documents.
     """
     presses.draw(_component(), key=key, data=data, **listeners)

@@ -64,9 +64,9 @@ class Editing {
     else delete root.dataset.mode;
     setText(this.status, this.words());
     this.status.hidden = !this.status.textContent;
-    const { view } = explorer,
-      row = this.box?.to.q ?? 0;
-    const low = this.box ? row < view.r + view.h / 2 : this.broken; // not over what is drawn
+    const { view, mask } = explorer,
+      row = this.box?.to.q ?? (this.move?.cut && this.move.line + this.move.by - mask.offset);
+    const low = row === undefined ? this.broken : row < view.r + view.h / 2; // not over what is drawn
     this.status.classList.toggle("low", low);
     root.dataset.edit = JSON.stringify(this.box ? this.cells() : this.move);
     explorer.request(1);
@@ -74,11 +74,12 @@ class Editing {
 
   words() {
     const { mode, box, move } = this;
+    const ends = move?.keys ? "Arrows move it, Enter sets it, Esc cancels" : "Esc cancels";
+    if (move?.cut) return `${cutWords(move)}. ${ends}`;
     if (move) {
       const from = move.slope ? `moves ${move.by > 0 ? "down" : "up"} by ${grouped(Math.abs(move.by))} rows` : "";
       const to = from || `${grouped(move.line)} → ${grouped(move.line + move.by)}`;
-      const how = move.keys ? "Arrows move it, Enter sets it, " : "";
-      return `${move.name.toUpperCase()} ${to}, ${columnsText(move.c0, move.c1)}. ${how}Esc cancels`;
+      return `${move.name.toUpperCase()} ${to}, ${columnsText(move.c0, move.c1)}. ${ends}`;
     }
     if (!box && this.broken) return "The marked columns do not fit FlashMask";
     if (!mode) return "";
@@ -96,9 +97,9 @@ class Editing {
       if (!spot.inside) return false;
       this.box = { from: spot, to: spot, keys: false };
     } else {
-      const found = event.pointerType === "touch" ? null : this.boundaryAt(pane, spot);
+      const found = event.pointerType === "touch" ? null : this.found(pane, spot);
       if (!found) return false;
-      this.move = { ...found, grabbed: spot.fy };
+      this.move = { ...found, grabbed: [spot.fx, spot.fy] };
     }
     this.explorer.hover(null);
     this.show();
@@ -109,14 +110,20 @@ class Editing {
     const { mask, view } = this.explorer;
     const inside = (v, n) => Math.min(n - 1, Math.max(0, v));
     if (this.box) this.box = { ...this.box, to: { q: inside(spot.q, mask.sq), k: inside(spot.k, mask.sk) } };
-    else if (this.move) this.moveBy(Math.round((spot.fy - this.move.grabbed) * view.h));
+    else if (this.move?.cut) this.moveBy(cutSteps(this.move, view, spot));
+    else if (this.move) this.moveBy(Math.round((spot.fy - this.move.grabbed[1]) * view.h));
     this.show();
   }
 
-  // The boundary under the pointer in the vector pane: the cursor says that it can be dragged.
+  // The cursor says that what is under it can be dragged.
   point(pane, spot) {
-    const over = this.on && !this.mode && spot.inside && this.boundaryAt(pane, spot);
-    pane.over.style.cursor = over ? "ns-resize" : "";
+    const over = this.on && !this.mode && this.found(pane, spot);
+    pane.over.style.cursor = over ? CURSORS[over.along ?? "row"] : "";
+  }
+
+  // A boundary of documents under the pointer, or else one of the vectors.
+  found(pane, spot) {
+    return cutAt(this.explorer, this.explorer.cssSize(), spot) ?? this.boundaryAt(pane, spot);
   }
 
   boundaryAt(pane, { k, fy, inside }) {
@@ -204,7 +211,8 @@ class Editing {
     this.mode = null;
     this.box = null;
     const next = (names.indexOf(this.move?.name) + 1) % names.length;
-    this.move = { ...this.boundary(names[next], selected.k), keys: true };
+    const found = this.boundary(names[next], selected.k);
+    this.move = { ...(cutOfLine(mask, found) ?? found), keys: true };
   }
 
   // ---- the end -------------------------------------------------------------------------------------------------
@@ -219,13 +227,16 @@ class Editing {
     };
   }
 
+  // False if nothing was done.
   commit() {
     const { move, mode } = this;
     if (this.box) {
       const { r0, r1, c0, c1 } = this.cells();
       this.send({ paint: mode, box: [r0, r1, c0, c1] });
-    } else if (move?.by) this.send({ move: [move.name, move.c0, move.c1, move.slope, move.by] });
+    } else if (move?.by && move.cut) this.send({ cut: [...move.cut, move.by] });
+    else if (move?.by) this.send({ move: [move.name, move.c0, move.c1, move.slope, move.by] });
     else this.cancel();
+    return Boolean(this.sent);
   }
 
   send(value) {
@@ -243,9 +254,10 @@ class Editing {
     if (!box && !move) return;
     const { width, height } = ctx.canvas,
       s = scaleOf(view, width, height);
-    const hides = box ? this.mode === "hide" : move.by < 0 === move.name.endsWith("s");
+    const hides = box ? this.mode === "hide" : !move.cut && move.by < 0 === move.name.endsWith("s");
     ctx.beginPath();
-    if (box) {
+    if (move?.cut) traceCut(ctx, move, s, mask.offset);
+    else if (box) {
       const { r0, r1, c0, c1 } = this.cells();
       ctx.rect(s.x(c0), s.y(r0), s.x(c1) - s.x(c0), s.y(r1) - s.y(r0));
     } else {
@@ -257,8 +269,8 @@ class Editing {
       ctx.lineTo(s.x(c0), row(c0, by));
       ctx.closePath();
     }
-    ctx.globalAlpha = 0.75;
-    ctx.fillStyle = hides ? palette.empty : palette.full;
+    ctx.globalAlpha = move?.cut ? 0.12 : 0.75;
+    ctx.fillStyle = move?.cut ? palette.select : hides ? palette.empty : palette.full;
     ctx.fill();
     ctx.globalAlpha = 1;
     ctx.strokeStyle = palette.select;

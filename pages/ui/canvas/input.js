@@ -80,9 +80,9 @@ function listen(explorer) {
       const was = pointers.delete(event.pointerId);
       pinch = null;
       if (was && editing.underWay) {
-        if (event.type === "pointerup") editing.commit();
-        else editing.cancel();
-        return;
+        if (event.type !== "pointerup") editing.cancel();
+        else if (!editing.commit()) moved = 0; // a click after all
+        if (moved) return;
       }
       if (was && event.type === "pointerup" && moved <= 4 && pointers.size === 0) {
         const spot = spotAt(pane, event);
