@@ -67,6 +67,7 @@ def test_every_theme_and_width_moves_and_says_the_same(screen, theme, width):
     box = tab.box()
     tab.page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.3 * box["height"])
     tab.page.wait_for_url("**at=*")
+    tab.frames()
     spot = tab.told("selected")
     numbers = [int(vector[0, 0, spot["k"]]) for vector in mask.vectors]  # lts, lte, uts, ute, as the strip has them
     assert tab.page.locator(".strip .chosen").all_inner_texts() == [str(n) for n in (spot["k"], *numbers)]
