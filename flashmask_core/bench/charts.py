@@ -13,6 +13,7 @@ from .providers import CEILINGS, PROVIDERS
 from .result import PLACES, BenchRow
 
 LONGEST = 2**20  # tokens of the memory chart
+MOST_STRIPS = 48  # of the error chart
 _SPARSITY_NAME = re.compile(r"\d+ documents?")
 _WIDE = 30
 _LONGEST_REASON = 400  # characters
@@ -147,7 +148,8 @@ def time_chart(rows, direction: str | None = None) -> Chart | None:
             part.sort(key=lambda row: _x_of(row, axis, own_rho))
         if part:
             xs = tuple(_x_of(row, axis, own_rho) for row in part)
-            series.append(Series(name, role_of(part[0].provider), xs, *_spread(part), measured_only=axis == "mask"))
+            marks = axis == "mask" or len(set(xs)) < len(xs)  # where more differs than x, a line would join other cases
+            series.append(Series(name, role_of(part[0].provider), xs, *_spread(part), measured_only=marks))
     heights = [y for one in series for y in one.y]
     wide = bool(heights) and max(heights) > _WIDE * min(heights)  # too wide for a scale that begins at 0
     logs = {"x_log": axis in ("seqlen", "head_dim", "block"), "y_log": wide}
@@ -218,5 +220,15 @@ def error_chart(rows) -> Chart | None:
             series.append(Series(f"{engine_label(row)} {name}{case}", role_of(row.provider), parts, values))
     if not series:
         return None
-    return Chart("strips", "Where the error is", f"along the sequence, in up to {PLACES} equal parts",
+    title = "Where the error is"
+    if len(series) > MOST_STRIPS:
+        worst = sorted(series, key=_strain, reverse=True)[:MOST_STRIPS]
+        title += f", the {MOST_STRIPS} of {len(series):,} tensors nearest to what is allowed"
+        series = [one for one in series if one in worst]
+    return Chart("strips", title, f"along the sequence, in up to {PLACES} equal parts",
                  "largest error / allowed error", tuple(series))  # fmt: skip
+
+
+def _strain(strip: Series) -> float:
+    """The largest share of what is allowed; what is no number is beyond any."""
+    return max((float("inf") if share < 0 else share for share in strip.y if share is not None), default=0.0)

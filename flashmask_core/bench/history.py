@@ -172,7 +172,9 @@ class History:
                 with base:  # commits, or rolls back on an exception
                     yield base
         except (sqlite3.Error, OSError) as error:
-            raise ValueError(f"the history {self.path} cannot be used: {error}") from None
+            raise ValueError(
+                f"the history {self.path} cannot be used: {error}. Move the file away, or name another in FLASHMASK_HISTORY"
+            ) from None
 
     def _migrate(self, base: sqlite3.Connection) -> None:
         (version,) = base.execute("PRAGMA user_version").fetchone()

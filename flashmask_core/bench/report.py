@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import dataclass, fields
 
+from .config import PASSES
 from .result import BenchRow, DeviceInfo, dumps, lines_of
 
 FORMAT, VERSION = "flashmask-bench", 1
@@ -67,7 +68,7 @@ def from_json(content: bytes) -> tuple[str, list[BenchRow]]:
         record = _strict(text)
         records = record["rows"] if isinstance(record, dict) and "rows" in record else [record]
     except json.JSONDecodeError:
-        record, records = None, [_line(line, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+        record, records = None, [_line(line, at) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if isinstance(record, dict) and "rows" in record:
@@ -93,6 +94,7 @@ _POSITIVE = (
     "upper_quartile_ms", "repetitions", "peak_memory_bytes", "dense_mask_bytes", "vector_bytes",
 )  # fmt: skip
 _NOT_NEGATIVE = ("mask_bytes", "tflops_rho", "tflops_density", "rho", "density", "mask_build_ms", "vectors_ms", "compile_ms")
+_DAY_MS = 86_400_000
 _LONGEST = {"mask": 2**16, "reason": 2**12, "detail": 2**12, "check": 2**12, "warning": 2**12}  # characters; else 200
 
 
@@ -102,6 +104,10 @@ def _sensible(row: BenchRow) -> BenchRow:
         value = getattr(row, name)
         if value is not None and (value < 0 or value == 0 and name in _POSITIVE):
             raise ValueError(f"{name}: wanted {'more than 0' if name in _POSITIVE else '0 or more'}, got {value}")
+        if value is not None and name.endswith("_ms") and value > _DAY_MS:
+            raise ValueError(f"{name}: wanted at most a day, {_DAY_MS:,} ms, got {value}")
+    if row.direction not in PASSES:
+        raise ValueError(f"direction: wanted one of {', '.join(PASSES)}, got {row.direction[:40]!r}")
     for name in ("rho", "density"):
         if (getattr(row, name) or 0) > 1:
             raise ValueError(f"{name}: wanted at most 1, got {getattr(row, name)}")

@@ -61,7 +61,7 @@ def test_a_file_of_a_later_version_or_none_at_all_is_named(tmp_path):
     with pytest.raises(ValueError, match="later.sqlite has schema .*FLASHMASK_HISTORY"):
         later.runs()
     (tmp_path / "text").write_text("this is no database, and long enough to be read as one" * 9)
-    with pytest.raises(ValueError, match="text cannot be used: file is not a database"):
+    with pytest.raises(ValueError, match="text cannot be used: file is not a database. Move the file away"):
         History(tmp_path / "text").runs()
     with pytest.raises(ValueError, match="cannot be used"):
         History(tmp_path / "text" / "below").begin("")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from flashmask_core.bench.charts import error_chart, memory_chart, peak_chart, swept, time_chart
+from flashmask_core.bench.charts import MOST_STRIPS, error_chart, memory_chart, peak_chart, swept, time_chart
 from flashmask_core.bench.config import BenchCase
 from flashmask_core.bench.html_report import charts_of, html_report
 from flashmask_core.bench.recorded import recorded_results
@@ -44,6 +44,8 @@ def test_json_comes_back_the_same_with_plain_ints_and_no_nan():
     assert record["rows"][0]["peak_memory_bytes"] == 8589934593 and '"peak_memory_bytes": 8589934593' in text
     lines = "\n".join(dumps(row.to_json()) for row in rows)
     assert from_json(lines.encode()) == ("", rows), "lines of the command line are read too"
+    odd = a_row(detail="one\u2028line\x85only")
+    assert from_json(f"{dumps(odd.to_json())}\n{dumps(odd.to_json())}\n".encode()) == ("", [odd, odd])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_a_file_that_is_no_run_is_refused_with_the_place(content, words):
 
 @pytest.mark.parametrize("name, value", [
     ("median_ms", 0), ("seqlen_k", -4), ("seqlen_q", 10**30), ("median_ms", "1e3"), ("peak_memory_bytes", -1), ("rho", 1.5),
-    ("vector_bytes", 0), ("tflops_rho", -2.0), ("provider", "x" * 201), ("mask", "x" * 2**17),
+    ("vector_bytes", 0), ("tflops_rho", -2.0), ("median_ms", 1e300), ("direction", "sideways"), ("provider", "x" * 201), ("mask", "x" * 2**17),
     ("errors", {"dz": {"max_error": 1.0, "naive_max_error": 1.0, "reference_max": 1.0}}),
     ("errors", {"dq": {"max_error": -1.0, "naive_max_error": 1.0, "reference_max": 1.0}}),
 ])  # fmt: skip
@@ -124,6 +126,21 @@ def test_a_sweep_is_a_curve_over_what_differs(axis, values, xs):
     assert swept(rows) == axis and chart.kind == "lines" and [series.x for series in chart.series] == [xs]
     assert peak_chart(rows).series[0].y == (2**33 + 1,) * 2
     assert swept(rows[:1]) is None and time_chart(rows[:1]).kind == "bars" and time_chart([failed()]) is None
+
+
+def test_no_line_joins_cases_that_differ_in_more_than_the_axis():
+    cases = [replace(case, batch=batch) for case in sweep_cases(BASE, "seqlen", (1024, 4096)) for batch in (2, 4)]
+    mixed = time_chart([a_row(case, ms=float(at + 1)) for at, case in enumerate(cases)])
+    assert mixed.series[0].x == (1024, 1024, 4096, 4096) and mixed.series[0].measured_only
+    assert not time_chart([a_row(case) for case in cases[::2]]).series[0].measured_only
+
+
+def test_of_very_many_errors_the_worst_are_drawn():
+    rows = [a_row(replace(BASE, batch=b), errors={"out": Errors(0.01, 0.01, 1.0, (0.0001 * b,))}) for b in range(1, 60)]
+    rows[3] = a_row(replace(BASE, batch=4), errors={"out": Errors(None, 0.01, 1.0, (0.0, -1.0))})
+    chart = error_chart(rows)
+    assert len(chart.series) == MOST_STRIPS and chart.series[0].y[1] == -1.0
+    assert "48 of 59 tensors" in chart.title and error_chart(rows[:9]).title == "Where the error is"
 
 
 def test_the_place_of_an_error():
