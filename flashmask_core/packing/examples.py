@@ -54,7 +54,10 @@ def examples_of(items) -> list[Example]:
     for i, item in enumerate(items):
         lengths = item if isinstance(item, (list, tuple)) else (item,)
         if isinstance(item, dict):
-            lengths = (item.get("prompt"), *(item.get("answers") or ()))
+            answers = item.get("answers") or []
+            if "prompt" not in item or not isinstance(answers, (list, tuple)):
+                raise ValueError(f'lengths[{i}]: wanted {{"prompt": n, "answers": [n, ...]}}, got {str(item)[:60]}')
+            lengths = (item["prompt"], *answers)
         if not lengths:
             raise ValueError(f"lengths[{i}]: wanted a length or (prompt, answer, ...), got an empty list")
         lengths = [whole(f"lengths[{i}]", length, 0, MAX_SEQLEN) for length in lengths]
@@ -89,7 +92,8 @@ def read_text(text: str) -> list[Example]:
 def read_file(data: bytes, name: str) -> list[Example]:
     """Examples of a .json file (numbers, lists, or {"prompt": n, "answers": [...]}) or a .csv file.
 
-    A row of a .csv file is one example: a length, or prompt and answers; a first row of words is a heading.
+    A row of a .csv file is one example: a length, or prompt and answers; a first row of words is a heading. Where there
+    is no comma, semicolons or tabs are between them.
     """
     if len(data) > MAX_BYTES:
         raise ValueError(f"{name}: {len(data):,} bytes are more than {MAX_BYTES:,}")
@@ -106,12 +110,20 @@ def read_file(data: bytes, name: str) -> list[Example]:
             raise ValueError(f"{name}: wanted a list of lengths, got {type(items).__name__}")
         return examples_of(items)
     items = []
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+    between = next((sign for sign in ",;\t" if sign in text), ",")
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=between))
+    except csv.Error as error:
+        raise ValueError(f"{name}: no .csv file ({error})") from None
+    for number, row in enumerate(rows, 1):
         cells = [cell.strip() for cell in row if cell.strip()]
         if cells and not all(re.fullmatch("[0-9]{1,9}", cell) for cell in cells):
-            if number == 1:
+            words = number == 1 and not any(cell[0] in "+-.0123456789" for cell in cells)
+            if words and not row[0].strip():
+                raise ValueError(f"{name}: the first column has no name, as an index has none; write the file without it")
+            if words:
                 continue
-            raise ValueError(f"{name}: row {number} is {', '.join(cells)[:60]!r}; wanted whole numbers")
+            raise ValueError(f"{name}: row {number} is {', '.join(cells)[:60]!r}; wanted whole numbers of 0 or more")
         if cells:
             items.append([int(cell) for cell in cells])
     return examples_of(items)

@@ -92,6 +92,9 @@ def test_lengths_are_read_from_text_and_files():
     assert read_text("3000, (500, 200, 0)\n7;") == want
     assert read_file(b"[3000, [500, 200, 0], 7]", "a.json") == want
     assert read_file(b'[3000, {"prompt": 500, "answers": [200, 0]}, 7]', "a.JSON") == want
+    assert read_file(b"prompt;chosen;rejected\r\n3000\r\n500;200;0\r\n7\r\n", "a.csv") == want
+    assert read_file(b"length\r3000\r500,200,0\r7", "a.csv") == want
+    assert read_file(b"3000\n500\t200\t0\n7\n", "a.csv") == want
     assert read_file(b"\xef\xbb\xbfprompt,chosen,rejected\n3000\n500,200,0\n7,,\n\n", "a.csv") == want
 
 
@@ -107,6 +110,12 @@ def test_lengths_are_read_from_text_and_files():
         (lambda: read_file(b"{}", "a.json"), "a.json: wanted a list of lengths, got dict"),
         (lambda: read_file(b"[" * 100000, "a.json"), "a.json: no JSON"),
         (lambda: read_file(b"3\nx\n", "a.csv"), "a.csv: row 2 is 'x'; wanted whole numbers"),
+        (lambda: read_file(b"x" * 200_000, "a.csv"), r"a.csv: no .csv file \(field larger"),
+        (lambda: read_file(b"100.5\n200\n", "a.csv"), "a.csv: row 1 is '100.5'; wanted whole numbers"),
+        (lambda: read_file(b"-5\n200\n", "a.csv"), "a.csv: row 1 is '-5'; wanted whole numbers of 0 or more"),
+        (lambda: read_file(b",prompt,answer\n0,300,20\n", "a.csv"), "a.csv: the first column has no name"),
+        (lambda: read_file(b'[1, {"a": 1}]', "a.json"), r"lengths\[1\]: wanted {.prompt.: n.*got {'a': 1}"),
+        (lambda: read_file(b'[{"prompt": 3, "answers": 5}]', "a.json"), r"lengths\[0\]: wanted {.prompt.: n"),
         (lambda: read_file(b"\xff\xfe", "a.csv"), "a.csv: wanted a .csv or .json file in UTF-8"),
         (lambda: examples_of([()]), r"lengths\[0\]: wanted a length or"),
         (lambda: examples_of([1] * 100_001), "100,001 examples are more than 100,000"),
