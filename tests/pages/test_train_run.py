@@ -162,6 +162,9 @@ def test_the_figures_say_what_rows_say():
         "FlashMask": (["8K", "32K"], [300, 300]), "SDPA, dense mask": (["8K", "32K"], [100, 0]), "FlexAttention": (["8K", "32K"], [250, 250]),
     }  # fmt: skip
     assert rates.data[1].text[1] == "out of<br>memory"
+    assert "5 steps timed after 2;" in results.setting_text(case_rows)
+    untimed = [replace(row, tokens_per_s=None) for row in case_rows]
+    assert " 7 steps;" in results.setting_text(untimed) and "timed" not in results.setting_text(untimed)
     gains = charts.bars(case_rows, "sft", "speedup", colors, False)
     assert [trace.y[0] for trace in gains.data] == [3.0, 2.5] and gains.layout.shapes[0].y1 == 3.22
     assert [trace.text[1] for trace in gains.data] == ["dense:<br>out of<br>memory"] * 2

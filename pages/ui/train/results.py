@@ -91,7 +91,7 @@ def show(rows: list[TrainRow], *, key: str) -> None:
     found = {task: made for task in tasks if (made := charts.curves(repeatable, task, colors, dark))}
     if found:
         st.markdown("**Loss, step by step, on the same batches**")
-        st.html(legend_html(repeatable, dark))
+        st.html(legend_html([row for row in repeatable if row.losses], dark))
         for task, column in zip(found, st.columns(len(found), gap="small")):
             figure, context = found[task]
             with column:
@@ -185,6 +185,13 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
+def _steps_text(rows: list[TrainRow]) -> str:
+    """On a CPU no step is timed."""
+    if any(row.tokens_per_s for row in rows):
+        return f"{_counted(rows[0].steps, 'step')} timed after {rows[0].warmup}"
+    return _counted(rows[0].warmup + rows[0].steps, "step")
+
+
 def setting_text(rows: list[TrainRow], steps: bool = True) -> str:
     """Model, data and steps of rows that share them."""
     model = rows[0].model
@@ -192,5 +199,5 @@ def setting_text(rows: list[TrainRow], steps: bool = True) -> str:
             f"{_counted(model['kv_heads'], 'key head')}, "
             f"feed-forward {model['hidden']:,}, vocabulary {model['vocabulary']:,}, random weights" if model else "",
             "activations recomputed a layer at a time" if model.get("recompute") else "", rows[0].dtype,
-            f"{_counted(rows[0].steps, 'step')} timed after {rows[0].warmup}" if steps else "", f"data: {rows[0].data}"]  # fmt: skip
+            _steps_text(rows) if steps else "", f"data: {rows[0].data}"]  # fmt: skip
     return "; ".join(filter(None, said)) + "."
