@@ -23,7 +23,7 @@ MAX_LIST_ITEMS = 1 << 20
 # A canonical text may be longer than what was written; in texts longer than this it is held against the limits too.
 _CHECKED_AGAIN = 1000
 
-_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
 _JOINING = {ast.BitAnd: "&", ast.BitOr: "|", ast.And: "&", ast.Or: "|"}
 _COMPARING = dict(zip((ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq), COMPARISONS))
 
@@ -199,7 +199,7 @@ class _Parser:
             term = self.term(operand, depth + 1)
             if term == Number(0) and isinstance(op, (ast.FloorDiv, ast.Mod)):
                 raise self.error("this divides by zero", operand)
-            terms.append((_ARITHMETIC[type(op)], term))
+            terms.append((ARITHMETIC[type(op)], term))
         return Chain(self.term(first, depth + 1), tuple(terms))
 
     def pattern(self, node: ast.AST, pattern: Pattern, arguments, keywords, depth: int) -> PatternExpr:

@@ -10,6 +10,7 @@ import flashmask_core as fm
 
 from . import begin, copy_link, examples, presets, presses, repair, state, upload, working
 from .build import Built, built, of_screen, runs_of
+from .language import panel as language
 from .link import MAX_LENGTH, RULES, Screen
 from .stack import panel as stack
 from .undo import buttons as undo
@@ -23,12 +24,13 @@ def mask_bar(screen: Screen, *, action=None, heads: bool = True) -> None:
     heads=False leaves the number of heads to the page.
     """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="mask_bar"):
-        st.text_input(
-            "Mask",
-            **state.widget("w_mask"),
-            placeholder="an uploaded mask; type here to replace it" if screen.file else "causal & document(512, 512)",
-            help="Patterns and comparisons in q and k, joined by & | ~. It is parsed, never evaluated.",
-        )
+        with st.container(key="mask_field"):
+            st.text_input(
+                "Mask",
+                **state.widget("w_mask"),
+                placeholder="an uploaded mask; type here to replace it" if screen.file else "causal & document(9, 9)",
+            )
+            language.popover(screen)
         length_and_tile(screen)
         st.selectbox(
             "Skip rule",

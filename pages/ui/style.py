@@ -40,6 +40,11 @@ _PAGE_CSS = """
   min-height: 82px; border: solid var(--fm-line); border-width: 1px 1px 1px 3px; border-left-color: var(--fm-lower);
   box-shadow: 0 4px 18px rgba(0, 0, 0, .22); }
 .st-key-working [data-testid="stProgress"] { background: var(--fm-card); border-radius: 8px; padding: 4px 12px 8px; }
+.st-key-mask_field { position: relative; }
+.st-key-language { position: absolute; top: -2px; right: 0; z-index: 3; width: auto; }
+.st-key-language button { min-height: 24px; padding: 0 2px; }
+.st-key-language button p { font-size: 13px; color: var(--fm-dim); }
+.st-key-language button:hover p { color: var(--fm-full); }
 .st-key-mask_bar [data-testid="InputInstructions"] { display: none; }
 .st-key-mask_bar [data-testid="stNumberInputStepUp"], .st-key-mask_bar [data-testid="stNumberInputStepDown"] {
   display: none; }
@@ -60,13 +65,13 @@ _PAGE_CSS = """
   container-type: inline-size; }
 .st-key-desk > [data-testid="stLayoutWrapper"] > [data-testid="stHorizontalBlock"] { flex-direction: row-reverse; }
 @container (min-width: 1080px) {
-  .st-key-mask_bar > .st-key-w_mask { position: relative; z-index: 2; }
-  .st-key-mask_bar > .st-key-w_mask:focus-within [data-testid="stTextInputRootElement"] { width: max-content;
+  .st-key-mask_field > .st-key-w_mask { position: relative; z-index: 2; }
+  .st-key-mask_field > .st-key-w_mask:focus-within [data-testid="stTextInputRootElement"] { width: max-content;
     min-width: 100%; max-width: min(860px, 100cqw); }
-  .st-key-mask_bar > .st-key-w_mask:focus-within input { field-sizing: content; }
+  .st-key-mask_field > .st-key-w_mask:focus-within input { field-sizing: content; }
 }
 @container (max-width: 1079px) {
-  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset { flex: 1 1 100%; }
+  .st-key-mask_bar > :has(> .st-key-mask_field), .st-key-chips > .st-key-w_preset { flex: 1 1 100%; }
   .st-key-mask_bar > div { flex: 1 1 13%; min-width: 0; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
   .st-key-chips > div:not(.st-key-w_preset, .st-key-undo_redo) { flex: 0 1 auto; }
@@ -110,7 +115,7 @@ _PAGE_CSS = """
   .st-key-mask_bar { gap: .45rem; }
   .st-key-mask_bar > div { flex: 1 1 24%; min-width: 0; }
   .st-key-mask_bar > .st-key-w_tile, .st-key-mask_bar > .st-key-w_rule { flex-basis: 31%; }
-  .st-key-mask_bar > .st-key-w_mask, .st-key-chips > .st-key-w_preset,
+  .st-key-mask_bar > :has(> .st-key-mask_field), .st-key-chips > .st-key-w_preset,
   .st-key-other_bar > .st-key-w_other { flex-basis: 100%; }
   .st-key-mask_bar [data-testid="stButton"], .st-key-mask_bar [data-testid="stButton"] button { width: 100%; }
   .st-key-chips { gap: .45rem; }
@@ -176,7 +181,7 @@ CARD_CSS = """
 .fm-wide .fm-versus-table .fm-nothing { text-align: center; vertical-align: middle; }
 .fm-none { color: var(--fm-dim); font-weight: 400; font-style: italic; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
-[data-testid="stPopoverBody"]:has(.st-key-stack) { width: min(760px, 94vw); }
+[data-testid="stPopoverBody"]:has(:is(.st-key-stack, .st-key-language_list)) { width: min(760px, 94vw); }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }
 .st-key-examples .fm-thumb img { min-height: 10px; border: 1px solid var(--fm-line); }

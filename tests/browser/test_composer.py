@@ -289,6 +289,27 @@ def test_labels_stand_on_no_line_and_on_no_other_label(screen, theme, width):
     assert many > 30, many
 
 
+@pytest.mark.parametrize(("theme", "width"), [("dark", 390), ("light", 1440)])
+def test_the_reference_of_the_language_adds_its_examples_by_keys_alone(screen, theme, width):
+    tab = screen(theme, width).open(mask="causal", n=64)
+    page = tab.page
+    page.get_by_role("button", name="Language").focus()
+    page.keyboard.press("Enter")
+    page.locator(".fm-language").wait_for()
+    expect(page.get_by_label("Join an example by")).to_be_focused()
+    page.keyboard.press("o")  # or
+    for _ in range(4):  # full, causal, sliding_window, band
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".fm-language .now code")).to_have_text("causal | band(6, 6)")
+    expect(page.locator(".fm-language button[data-name=band]")).to_be_focused()
+    assert page.locator(".fm-language").evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.keyboard.press("Escape")
+    page.locator(".fm-language").wait_for(state="detached")
+    expect_text(tab, "causal | band(6, 6)")
+    same_as_the_library(tab, 64)
+
+
 def test_fast_presses_in_the_layers_all_count(shared):
     tab = shared.go(mask="causal & document(20, 44) & sliding_window(9)", n=64)
     layers, page = tab.page.locator(".fm-layers"), tab.page

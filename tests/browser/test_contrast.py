@@ -40,6 +40,11 @@ def test_everything_can_be_read(screen, theme):
     tab.page.get_by_role("alert").filter(has_text="does not fit").wait_for()
     tab.settled()
     assert_readable(tab, 150)
+    tab.page.get_by_role("button", name="Language").click()
+    tab.page.locator(".fm-language").wait_for()
+    tab.settled()
+    assert_readable(tab, 300)
+    tab.page.keyboard.press("Escape")
     text.fill("causal &")  # layers that stand still
     text.press("Enter")
     tab.page.get_by_text("Layers of the last text").wait_for()
