@@ -43,12 +43,15 @@ def test_it_has_every_pattern_with_its_arguments_and_every_rule():
     assert all(f'data-name="{escape(name)}"' in text for name in new_layers(64))
 
 
-@pytest.mark.parametrize("name", new_layers(64))
-def test_a_press_adds_the_example_as_a_layer(opened, name):
+def test_every_press_adds_its_example_as_a_layer(opened):
     app = opened(mask="causal | padding(9)", n=64)
-    example = told(app, "language")["examples"][name]
-    screen = pressed(app, {"name": name, "join": "&"}, {"name": "full", "join": "|"})
-    assert fm.parse(screen.mask) == fm.parse(f"(causal | padding(9)) & ({example}) | full")
+    examples, text = told(app, "language")["examples"], "causal | padding(9)"
+    assert list(examples) == list(new_layers(64))
+    presses = [{"name": name, "join": join} for name in examples for join in "&|"]
+    screen = pressed(app, *presses)
+    for one in presses:
+        text = f"({text}) {one['join']} ({examples[one['name']]})"
+    assert fm.parse(screen.mask) == fm.parse(text)
     assert told(app, "language")["text"] == screen.mask
 
 
