@@ -38,7 +38,7 @@ st.html(
     '<p class="fm-sub">The twelve masks of <a href="https://arxiv.org/abs/2410.01359">arXiv 2410.01359</a> from the '
     "authors’ own packings: what they measured on an A100, what these kernels do, and FlexAttention beside both.</p>"
 )
-sources = {"H200, recorded": facts.recorded(), **{f"{gpu}, this machine": rows for gpu, rows in facts.local().items()}}
+sources = {"H200, recorded": facts.recorded(), **facts.local()}
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="paper_bar"):
     chosen("table", "Table", BLOCKS, format_func=block_name)
     chosen("time", "Pass", TIMES, format_func=TIMES.__getitem__)

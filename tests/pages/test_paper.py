@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from page_tools import html_of
 
-from flashmask_core.bench.history import History
+from flashmask_core.bench.history import History, import_run
 from flashmask_core.bench.reproduce import BLOCKS
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.bench.tile_time import time_model
@@ -92,9 +92,10 @@ def test_results_of_this_machine_are_offered_beside(open_app):
     run = history.begin("the paper's tables, 8192x128")
     history.add(run, made(block, "flashmask", "forward", 1.25), made(block, "flex", "forward", 2.5))
     history.end(run, "done")
+    import_run(history, "theirs", [made(block, "flashmask", "forward", 9.0)], "theirs.json")
     app = open_app("paper")
     source = app.selectbox(key="p_source")
-    assert source.options == ["H200, recorded", "NVIDIA H999, this machine"]
+    assert source.options == ["H200, recorded", "NVIDIA H999, from theirs.json", "NVIDIA H999, this machine"]
     source.set_value("NVIDIA H999, this machine").run()
     page = html_of(app)
     assert "H999, TFLOP/s" in page and "<td class=fm-apart>800</td><td>400</td><td>+100 %</td>" in page

@@ -104,14 +104,16 @@ def recorded() -> list[BenchRow]:
 
 
 def local() -> dict[str, list[BenchRow]]:
-    """GPU -> rows of the paper's masks in this machine's history, the latest last; empty where nothing can be read."""
+    """ "GPU, this machine" or "GPU, from a file" -> rows of the paper's masks in the history, the latest last; empty where
+    nothing can be read."""
     found: dict[str, list[BenchRow]] = {}
     try:
         history = History()
         for run in reversed(history.runs()):
+            origin = "this machine" if run.origin == "here" else f"from {run.origin}"
             for row in history.rows(run.id) if run.device else ():
                 if row.mask_name in PAPER_MASKS and row.seqlen_q in PAPER_LENGTHS and row.where and row.status == "ok":
-                    found.setdefault(row.where.device, []).append(row)
+                    found.setdefault(f"{row.where.device}, {origin}", []).append(row)
     except ValueError:
         return {}
     return found
