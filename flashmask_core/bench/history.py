@@ -140,12 +140,19 @@ class History:
             ]  # fmt: skip
 
     def rows(self, run_id: str) -> list[BenchRow]:
-        """The rows of a run in the order they came; an empty list for a run that is not there."""
+        """The rows of a run in the order they came; an empty list for a run that is not there. ValueError, naming the run,
+        for one that cannot be read, such as one of a later version."""
         if not self.path.exists():
             return []
         with self._open(write=False) as base:
             found = base.execute("SELECT record FROM results WHERE run_id = ? ORDER BY number", (run_id,)).fetchall()
-        return [BenchRow.from_json(json.loads(record)) for (record,) in found]
+        try:
+            return [BenchRow.from_json(json.loads(record)) for (record,) in found]
+        except ValueError as error:
+            raise ValueError(
+                f"the run {run_id} of the history {self.path} cannot be read ({error}): was it kept by a later version? "
+                f"`history remove {run_id}` forgets it"
+            ) from None
 
     def device(self, run_id: str) -> DeviceInfo | None:
         """What a run was measured on and with."""

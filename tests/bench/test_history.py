@@ -139,3 +139,16 @@ def test_runs_on_the_command_line(history, tmp_path, monkeypatch, capsys):
     assert "No such file" in said("import", tmp_path / "none.json", code=2)
     assert "2 runs begin so: aa1, aa0" in said("remove", "aa", code=2) and "wanted the id" in said("remove", "", code=2)
     assert said("remove", "aa0").startswith("aa0 removed: mine, 1 rows") and history.run("aa0") is None
+
+
+def test_one_run_that_cannot_be_read_is_named_and_the_others_stay(history):
+    ids = [history.begin(title) for title in ("mine", "later", "broken")]
+    for run_id in ids:
+        history.add(run_id, full_row())
+    later = dumps({**full_row().to_json(), "new_field": 1})
+    with sqlite3.connect(history.path) as base:
+        base.executemany("UPDATE results SET record = ? WHERE run_id = ?", [(later, ids[1]), ("{broken", ids[2])])
+    assert history.rows(ids[0]) == [full_row()] and len(history.runs()) == 3
+    for run_id, words in ((ids[1], "unknown fields new_field"), (ids[2], "Expecting property name")):
+        with pytest.raises(ValueError, match=f"the run {run_id} of the history .*{words}.*`history remove {run_id}`"):
+            history.rows(run_id)

@@ -1,17 +1,19 @@
 """The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
 
 from flashmask_core.bench.config import BenchCase
-from flashmask_core.bench.history import History
+from flashmask_core.bench.history import History, import_run
 from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.report import to_json
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from flashmask_core.bench.job_record import JobView
 from pages.ui import recorded
 from pages.ui.measure import results
+from pages.ui.paper import facts
 from pages.ui.words import plain
 
 WHERE = DeviceInfo("NVIDIA Test", torch_version="2.11.0", triton_version="3.6.0", commit="0123456789")
@@ -324,6 +326,19 @@ def test_a_history_that_cannot_be_read_is_named(open_app, monkeypatch, tmp_path)
     assert not app.exception and "bad.sqlite cannot be used" in app.warning[0].value
     monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "none.sqlite"))
     assert "is not in the history" in " ".join(info.value for info in open_app("measure", run="abc").info)
+
+
+def test_a_run_that_cannot_be_read_leaves_the_others_to_choose(open_app, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
+    history, row = History(), recorded_results()[0]
+    mine, later = (import_run(history, title, [row], "a.json") for title in ("mine", "of a later version"))
+    with sqlite3.connect(history.path) as base:
+        base.execute("UPDATE results SET record = '{}' WHERE run_id = ?", (later,))
+    app = open_app("measure", mask="causal", n=384, run=later)
+    assert not app.exception and f"the run {later} of the history" in app.warning[0].value
+    app.selectbox(key="m_shown").set_value(mine).run()
+    assert not app.warning and len(app.dataframe[0].value) == 1
+    assert [len(rows) for rows in facts.local().values()] == [1], "the page of the paper reads the others too"
 
 
 def test_the_recorded_results_stand_beside_a_run(open_app, runner):

@@ -38,15 +38,16 @@ def panel(busy: bool, known: bool) -> None:
         for name in (trial.run, trial.beside):
             if name and name not in runs and (run := history.run(name)):
                 runs[name] = run
-        rows = history.rows(trial.run) if trial.run else []
-        others = history.rows(trial.beside) if trial.beside not in (_NONE, _RECORDED) else []
-        if trial.beside == _RECORDED:
-            measured = {row.key for row in rows}
-            others = [row for row in recorded_results() if row.key in measured]
     except ValueError as problem:
         st.warning(plain(str(problem)))
         return
     st.subheader("Runs", anchor=False)
+    rows = _rows(history, trial.run)
+    if trial.beside == _RECORDED:
+        measured = {row.key for row in rows}
+        others = [row for row in recorded_results() if row.key in measured]
+    else:
+        others = _rows(history, trial.beside)
     _bar(runs, rows)
     st.caption(f"Kept in `{history.path}`, one SQLite file on the machine that serves this page.")
     for name, found in ((trial.run, rows), (trial.beside, others)):
@@ -61,6 +62,15 @@ def panel(busy: bool, known: bool) -> None:
         elif others:
             _beside(rows, _name(runs[trial.beside]), others)
         results.show(rows, key=run.id)
+
+
+def _rows(history: History, run_id: str) -> list[BenchRow]:
+    """The rows of a run; none, with the reason on the screen, for one that cannot be read."""
+    try:
+        return history.rows(run_id) if run_id else []
+    except ValueError as problem:
+        st.warning(plain(str(problem)))
+        return []
 
 
 def _bar(runs: dict[str, Run], rows: list[BenchRow]) -> None:

@@ -111,12 +111,19 @@ def local() -> dict[str, list[BenchRow]]:
         history = History()
         for run in reversed(history.runs()):
             origin = "this machine" if run.origin == "here" else f"from {run.origin}"
-            for row in history.rows(run.id) if run.device else ():
+            for row in _readable(history, run.id) if run.device else ():
                 if row.mask_name in PAPER_MASKS and row.seqlen_q in PAPER_LENGTHS and row.where and row.status == "ok":
                     found.setdefault(f"{row.where.device}, {origin}", []).append(row)
     except ValueError:
         return {}
     return found
+
+
+def _readable(history: History, run_id: str) -> list[BenchRow]:
+    try:
+        return history.rows(run_id)
+    except ValueError:  # Measure, where the run can be chosen, says why
+        return []
 
 
 @dataclass(frozen=True)
