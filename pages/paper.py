@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import streamlit as st
 
+from flashmask_core.bench.recorded import shipped_problem
 from flashmask_core.bench.reproduce import BLOCKS
 from flashmask_core.bench.tile_time import time_model
 from pages.ui import copy_link, presses, state, theme
 from pages.ui.measure import results
 from pages.ui.paper import facts, figures, says, tables
 from pages.ui.paper.place import TIMES
+from pages.ui.words import plain
 
 screen = state.current()
 place = screen.paper
@@ -47,6 +49,8 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key
         source = st.selectbox("Measured on", list(sources), key="p_source", width=260, persist_state="session")
     copy_link.button()
 
+if problem := shipped_problem():
+    st.warning(plain(problem))
 block, rows, here = BLOCKS[place.table], sources[source], source.split(",")[0].removeprefix("NVIDIA ")
 shown = facts.lines(block, place.time, rows)
 st.html(tables.comparison(shown, here))
@@ -74,6 +78,8 @@ st.subheader("How far the estimate can be trusted", anchor=False)
 st.html(f'<p class="fm-sub">{says.ESTIMATE}</p>')
 for gpu, name in (("H200", "H200, recorded runs"), ("A100", "A100, the paper’s tables")):
     models = [m for d in (128, 64) for way in ("forward", "backward") if (m := time_model(d, way, gpu))]
+    if not models:  # nothing was recorded
+        continue
     with st.expander(f"{name}: worst {100 * max(m.worst_error for m in models):.1f} %", expanded=gpu == "H200"):
         st.html(tables.held_out(models))
 

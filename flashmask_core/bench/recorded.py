@@ -7,6 +7,7 @@ index, ...]}, a row a line, so that two recordings can be compared by eye.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from .result import BenchRow, dumps, lines_of
@@ -28,6 +29,29 @@ def recorded_results(path: str | Path = RECORDED_PATH) -> list[BenchRow]:
         return [BenchRow.from_json({**row, "where": where[row["where"]]}) for row in record["rows"]]
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"{path}: not a recording of ours ({type(error).__name__}: {error})") from None
+
+
+def shipped_results() -> list[BenchRow]:
+    """The shipped rows for what works without them too: none where the file cannot be read; `shipped_problem` says why."""
+    return list(_shipped()[0])
+
+
+def shipped_problem() -> str | None:
+    """What is wrong with the file of the shipped results, or None."""
+    return _shipped()[1]
+
+
+def _shipped() -> tuple[tuple[BenchRow, ...], str | None]:
+    return _read(RECORDED_PATH, RECORDED_PATH.stat().st_mtime_ns if RECORDED_PATH.exists() else 0)
+
+
+@lru_cache(maxsize=1)
+def _read(path: Path, changed: int) -> tuple[tuple[BenchRow, ...], str | None]:
+    """(rows, what is wrong) of a file as it was when it last changed."""
+    try:
+        return tuple(recorded_results(path)), None
+    except ValueError as error:
+        return (), str(error)
 
 
 def record_results(rows: list[BenchRow], path: str | Path = RECORDED_PATH) -> int:

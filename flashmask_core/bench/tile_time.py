@@ -36,7 +36,7 @@ from ..tiles.classify import classify_tiles
 from .measure import PASS_FLOPS
 from .paper import PaperRow, paper_rows, paper_tiles
 from .providers import OUR_BACKENDS
-from .recorded import recorded_results
+from .recorded import shipped_results
 from .reproduce import HIDDEN, TOKENS
 from .result import BenchRow
 
@@ -214,7 +214,7 @@ def _measured(gpu: str, head_dim: int, direction: str) -> tuple[list[_Row], str,
         rows = [_paper_row(row, direction) for row in paper_rows() if row.head_dim == head_dim]
         return rows, "NVIDIA A100-SXM 80GB", "the paper's", "the paper's tables"
     by_backend = defaultdict(list)
-    for row in recorded_results():
+    for row in shipped_results():
         ours = row.provider.startswith("flashmask") and row.status == "ok" and row.median_ms and not row.warning
         shape = (row.dtype, row.heads, row.head_dim, row.direction) == ("bfloat16", row.kv_heads, head_dim, direction)
         if ours and shape and row.where and gpu in row.where.device:

@@ -10,7 +10,7 @@ from math import log2
 import streamlit as st
 
 from flashmask_core.bench.charts import engine_label
-from flashmask_core.bench.recorded import recorded_results
+from flashmask_core.bench.recorded import shipped_problem, shipped_results
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.masks.patterns import PATTERNS
 
@@ -18,7 +18,7 @@ from . import build, cards, estimate, state
 from .build import Built, tile_counts
 from .link import Screen, name_of
 from .measure import results
-from .words import ratio_text
+from .words import plain, ratio_text
 
 LIKENESS = "by the patterns in its text, the share of tiles that are skipped, and the length"
 
@@ -27,7 +27,7 @@ LIKENESS = "by the patterns in its text, the share of tiles that are skipped, an
 def cases() -> dict[tuple, list[BenchRow]]:
     """The recorded rows by case (mask text, lengths, shape, dtype); empty where nothing was recorded."""
     found = defaultdict(list)
-    for row in recorded_results():
+    for row in shipped_results():
         found[row.key[:-2]].append(row)
     return dict(found)
 
@@ -128,6 +128,8 @@ def section(built: Built, screen: Screen, *, folded: bool) -> None:
 
     folded: there is a run above that matters more.
     """
+    if problem := shipped_problem():
+        st.warning(plain(problem))
     found = nearest(built, screen)
     if found is None:
         return

@@ -10,7 +10,7 @@ import streamlit as st
 from flashmask_core.bench.charts import engine_label
 from flashmask_core.bench.history import History, Run, import_run
 from flashmask_core.bench.html_report import charts_of, html_report
-from flashmask_core.bench.recorded import recorded_results
+from flashmask_core.bench.recorded import shipped_results
 from flashmask_core.bench.report import MAX_FILE_BYTES, compare, devices_of, from_json, to_csv, to_json
 from flashmask_core.bench.result import BenchRow
 from flashmask_core.bench.svg_chart import svg_chart
@@ -45,7 +45,7 @@ def panel(busy: bool, known: bool) -> None:
     rows = _rows(history, trial.run)
     if trial.beside == _RECORDED:
         measured = {row.key for row in rows}
-        others = [row for row in recorded_results() if row.key in measured]
+        others = [row for row in shipped_results() if row.key in measured]
     else:
         others = _rows(history, trial.beside)
     _bar(runs, rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flashmask_core.bench.history import History
 from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
-from flashmask_core.bench.recorded import recorded_results
+from flashmask_core.bench.recorded import shipped_results
 from flashmask_core.bench.reproduce import TOKENS, Block
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
@@ -100,7 +100,7 @@ def sources(lines: list[Line]) -> list[tuple[DeviceInfo | None, str]]:
 
 def recorded() -> list[BenchRow]:
     """The rows of the paper's masks that are shipped."""
-    return [row for row in recorded_results() if row.mask_name in PAPER_MASKS]
+    return [row for row in shipped_results() if row.mask_name in PAPER_MASKS]
 
 
 def local() -> dict[str, list[BenchRow]]:

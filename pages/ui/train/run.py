@@ -15,6 +15,7 @@ from flashmask_core.training.result import TrainRow, recorded
 
 from .. import bar, cards, jobs, presses, state
 from ..measure.results import place as device_text
+from ..words import plain
 from . import results
 from .place import PackPlace
 from .run_place import MAX_TEXT, TrainPlace, contexts_of
@@ -72,7 +73,7 @@ def _with_gpu(gpu) -> None:
 
 def _without_gpu(why: str) -> None:
     place = state.current().pack.train
-    held = ", and results recorded on a GPU" if recorded() else ""
+    held = ", and results recorded on a GPU" if _shipped()[0] else ""
     st.info(f"Throughput cannot be measured on this machine: {why}. Below: a tiny run that needs no GPU{held}.",
             icon=":material/memory_alt:")  # fmt: skip
     left, right = st.columns([5, 1.4], vertical_alignment="bottom")
@@ -133,12 +134,18 @@ def _kept(run: str, rows: list[TrainRow] | None) -> None:
         st.info(f"The run {run} of this link is not on this machine.")
 
 
-def _recorded() -> None:
+def _shipped() -> tuple[list[TrainRow], str]:
+    """The recorded rows, or why they cannot be read."""
     try:
-        rows = recorded()
+        return recorded(), ""
     except ValueError as problem:
-        st.warning(str(problem))
-        return
+        return [], str(problem)
+
+
+def _recorded() -> None:
+    rows, problem = _shipped()
+    if problem:
+        st.warning(plain(problem))
     if rows:
         st.subheader("Recorded results", anchor=False)
         for where, date in dict.fromkeys((row.where, (row.date_utc or "")[:10]) for row in rows):
