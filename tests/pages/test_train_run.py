@@ -141,6 +141,14 @@ def test_a_run_is_found_again_after_the_server_was_started_anew(open_app, runner
     assert any("abc-124 of this link is not on this machine" in one.value for one in app.info)
 
 
+def test_a_kept_run_that_cannot_be_read_hides_no_other(open_app, runner):
+    KeptRuns().add("abc-123", rows_of(_Job(TrainPlace(tasks=("sft",))))[0])
+    KeptRuns().path("abc-666").write_text('{"task": "sft"}\n')
+    app = open_app("train", train_run="abc-666")
+    assert not app.exception and "abc-666.jsonl, line 1: no training row" in app.warning[0].value
+    assert [option[-4:] for option in app.selectbox(key="t_run").options] == ["none", "-123"]
+
+
 def test_rows_are_shown_with_reasons_beside_the_papers_figure(open_app, runner):
     app = open_app("train", train_tasks="sft,dpo", train_longest=1)
     press(app, "Train, 18 rows")

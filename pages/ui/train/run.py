@@ -99,13 +99,19 @@ def _without_gpu(why: str) -> None:
 
 
 def _kept_runs(run: str) -> dict[str, list[TrainRow]]:
-    """The rows of the latest runs on this machine, and of the one that is shown."""
-    kept = KeptRuns()
+    """The rows of the latest runs on this machine, and of the one that is shown; what cannot be read is named."""
+    kept, found = KeptRuns(), {}
     try:
-        return {name: rows for name in dict.fromkeys([*kept.runs(), run]) if name and (rows := kept.rows(name))}
+        names = kept.runs()
     except ValueError as problem:
-        st.warning(str(problem))
+        st.warning(plain(str(problem)))
         return {}
+    for name in filter(None, dict.fromkeys([*names, run])):
+        try:
+            found[name] = kept.rows(name)
+        except ValueError as problem:
+            st.warning(plain(str(problem)))
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def _earlier(shown: str, runs: dict[str, list[TrainRow]]) -> None:
