@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .environment import utc_now
-from .result import BenchRow, DeviceInfo, dumps
+from .result import BenchRow, dumps
 
 _MIGRATIONS = (
     # 1: runs and their rows. The columns of a row are what is asked for; `record` is all of it, as strict JSON.
@@ -153,12 +153,6 @@ class History:
                 f"the run {run_id} of the history {self.path} cannot be read ({error}): was it kept by a later version? "
                 f"`history remove {run_id}` forgets it"
             ) from None
-
-    def device(self, run_id: str) -> DeviceInfo | None:
-        """What a run was measured on and with."""
-        with self._open(write=False) as base:
-            found = base.execute("SELECT versions FROM runs WHERE id = ?", (run_id,)).fetchone()
-        return DeviceInfo(**json.loads(found[0])) if found and found[0] else None
 
     def remove(self, run_id: str) -> None:
         """Forget a run and its rows."""

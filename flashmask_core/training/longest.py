@@ -73,7 +73,8 @@ def _next(rows: dict[int, TrainRow], low: int, high: int, most: int, memory: int
     if high > most:  # all of them fitted
         size = min(most, _foretold(rows, memory) if foretells else 2 * low)
         return size if size >= low + max(STEP, low // 8) or low < size == most else None
-    size = (high - high // 8 if foretells else (low + high) // 2) // STEP * STEP
+    shorter = high - high // 8
+    size = (shorter if foretells and shorter >= low + STEP else (low + high) // 2) // STEP * STEP
     return size if low < size < high and high - low > max(STEP, low // 8) else None
 
 
