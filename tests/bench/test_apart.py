@@ -118,8 +118,9 @@ def test_queued_work_and_compile_times_of_a_real_job(runner):
     rows = {(row.provider, row.direction): row for row in view.rows}
     assert len(rows) == 6 and all(row.check == "passed" and row.peak_memory_bytes > 0 for row in rows.values())
     assert rows["late", "forward"].median_ms >= 45 and rows["late", "both"].median_ms >= 45
-    assert rows["right", "forward"].median_ms < rows["late", "forward"].median_ms
-    assert rows["late", "backward"].median_ms < rows["late", "both"].median_ms, "the work is in its forward pass"
+    if ON_GPU:  # whose clock does not tell how busy the processor is
+        assert rows["right", "forward"].median_ms < rows["late", "forward"].median_ms
+        assert rows["late", "backward"].median_ms < rows["late", "both"].median_ms, "the work is in its forward pass"
     assert rows["right", "forward"].compile_ms is not None
     print("\n", {key: row.median_ms for key, row in rows.items()})
 
