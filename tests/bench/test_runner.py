@@ -116,14 +116,24 @@ def test_a_command_that_does_not_exist():
     runner.close()
 
 
+def wait_for(condition, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def wait_for_processes(folder) -> None:
+    """Until the worker that hangs has written its number and its child's."""
+    wait_for(lambda: (folder / "pids").exists() and len((folder / "pids").read_text().split()) == 2)
+
+
 def test_two_jobs_wait_their_turn_and_cancel_ends_them(runner, tmp_path):
     case = a_case("flashmask", "flex")
     first = runner.submit(BenchJob("bench", (case,), f"flex=hang pidfile={tmp_path}/pids"))
     second = runner.submit(BenchJob("bench", (case,)))
     third = runner.submit(BenchJob("bench", (case,)))
-    until = time.monotonic() + 10
-    while not (tmp_path / "pids").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_for_processes(tmp_path)
+    wait_for(lambda: runner.view(first).message == "timing flex")
     assert [runner.view(job).position for job in (first, second, third)] == [0, 1, 2]
     view = runner.view(first)
     assert (view.state, view.message, view.fraction) == ("running", "timing flex", 0.5)
@@ -132,19 +142,17 @@ def test_two_jobs_wait_their_turn_and_cancel_ends_them(runner, tmp_path):
     assert runner.view(second).state == "cancelled" and runner.view(third).position == 1
     began = time.monotonic()
     runner.cancel(first)
-    assert time.monotonic() - began < 0.5, "cancelling does not block"
-    assert runner.wait(first, 10).state == "cancelled"
+    assert time.monotonic() - began < 5, "cancelling does not wait for the end"
+    assert runner.wait(first, 60).state == "cancelled"
     assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
-    assert runner.wait(third, 20).state == "done"
+    assert runner.wait(third, 60).state == "done"
     assert [view.state for view in runner.jobs()] == ["cancelled", "cancelled", "done"]
 
 
 def test_close_ends_the_running_job(tmp_path):
     runner = BenchRunner(FAKE)
     job = runner.submit(BenchJob("bench", (a_case(),), f"flashmask=hang pidfile={tmp_path}/pids"))
-    until = time.monotonic() + 10
-    while not (tmp_path / "pids").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_for_processes(tmp_path)
     runner.close()
     assert runner.view(job).state == "cancelled"
     assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
@@ -188,9 +196,9 @@ def test_a_job_that_nobody_looks_at_any_more_is_cancelled(tmp_path):
     time.sleep(0.8)
     assert runner.view(job).state == "running", "another tab looks"
     looking["second"] = False
-    view = runner.wait(job, 10)
+    view = runner.wait(job, 60)
     assert view.state == "cancelled" and "nobody has looked for 0.5 s" in view.reason
-    assert runner.wait(free, 20).state == "done", "who has no watcher goes on"
+    assert runner.wait(free, 60).state == "done", "who has no watcher goes on"
     runner.close()
 
 
@@ -198,12 +206,10 @@ def test_rows_are_in_the_history_as_they_come(tmp_path):
     history = History(tmp_path / "history.sqlite")
     runner = BenchRunner(FAKE, history=history)
     job = runner.submit(BenchJob("bench", (a_case("flashmask"), a_case("flex", time_limit_s=60)), "flex=hang"))
-    until = time.monotonic() + 20
-    while not history.rows(job) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_for(lambda: history.rows(job))
     assert [row.provider for row in history.rows(job)][:1] == ["flashmask"] and history.run(job).state == "running"
     runner.cancel(job)
-    view = runner.wait(job, 10)
+    view = runner.wait(job, 60)
     assert (view.state, history.run(job).state, history.rows(job)) == ("cancelled", "cancelled", list(view.rows))
     assert len(view.rows) == 2 and view.unkept is None, "cancelled, and what was done is kept"
     runner.close()
@@ -220,7 +226,7 @@ def test_a_history_that_cannot_be_written_stops_no_measurement(tmp_path):
 def test_the_rest_is_estimated_from_what_is_done(runner):
     cases = [a_case("flex") for _ in range(4)]
     job = runner.submit(BenchJob("bench", tuple(cases), "flex=slow"))
-    until, told = time.monotonic() + 20, []
+    until, told = time.monotonic() + 60, []
     while not (view := runner.view(job)).ended and time.monotonic() < until:
         told.append((view.fraction, view.remaining_s))
         time.sleep(0.05)
