@@ -99,9 +99,11 @@ def reason_of(error: BaseException, device) -> str:
 
 
 def fault_of(device) -> str | None:
-    """What the device says has broken it, told after an error that may only be a consequence; None if it works."""
+    """What the device says has broken it, after an error that may only be a consequence; None if it works and has got its
+    memory back."""
     try:
         device.synchronize()
+        device.release()
     except Exception as broken:
         return str(broken).splitlines()[0][:200]
     return None

@@ -70,7 +70,8 @@ def add_bench_command(commands) -> None:
                        "blocks named, such as 8192x128,32768x64. --out (default paper.jsonl) keeps every row, so the "
                        "same command goes on where it stopped; after each block its rows go into the recording. none "
                        "only puts into the recording what --out holds")  # fmt: skip
-    bench.add_argument("--recorded", action="store_true", help="print the recorded results, or those of the TEXT, --paper, --seqlen, --head-dim and "
+    bench.add_argument("--recorded", action="store_true",
+                       help="print the recorded results, or those of the TEXT, --paper, --seqlen, --head-dim and "
                        "--providers that are named; needs no GPU")  # fmt: skip
     bench.set_defaults(run=run_bench)
 
@@ -142,8 +143,8 @@ def _cases(arguments) -> list[BenchCase]:
     providers = tuple(PROVIDERS) if providers == ("all",) else check_provider_names(providers)
     settings = dict(
         seqlen_q=arguments.seqlen, seqlen_k=arguments.seqlen_k, batch=arguments.batch, heads=arguments.heads,
-        kv_heads=arguments.kv_heads, head_dim=128 if arguments.head_dim is None else arguments.head_dim, dtype=arguments.dtype,
-        passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
+        kv_heads=arguments.kv_heads, head_dim=128 if arguments.head_dim is None else arguments.head_dim,
+        dtype=arguments.dtype, passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
         check=not arguments.no_check, time_limit_s=arguments.time_limit, block=arguments.block,
     )  # fmt: skip
     if arguments.paper is None:

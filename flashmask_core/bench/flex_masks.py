@@ -2,9 +2,9 @@
 
 A mask that is one named pattern over the whole sequence gets the predicate a careful Flex user would write by hand, with
 as few numbers to look up for a pair as it takes: where a key stops being seen, not which document and which part either of
-the two lies in (with three such tables compiled FlexAttention reaches 19 TFLOP/s on an H200, prefix_lm_document at 8K, D 64).
-Anything else is answered from the vectors of the canonical packing, of which only
-those that carry information are read: two comparisons for a causal mask with one bound.
+the two lies in (with three such tables compiled FlexAttention reaches 19 TFLOP/s on an H200, prefix_lm_document at 8K,
+D 64). Anything else is answered from the vectors of the canonical packing, of which only those that carry information
+are read: two comparisons for a causal mask with one bound.
 """
 
 from __future__ import annotations
@@ -71,22 +71,16 @@ def _natural(text: str, seqlen: int, device) -> tuple[MaskMod, str] | None:
     return NATURAL[expr.name](seqlen, device, *expr.values()), f"hand-written {expr.name}"
 
 
-def _numbers(lengths, device) -> torch.Tensor:
-    """int32 [N]: which of the consecutive pieces every token lies in."""
-    lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
-    return torch.repeat_interleave(torch.arange(len(lengths), dtype=torch.int32, device=device), lengths)
-
-
-def _document(seqlen, device, *lengths):
-    document = _numbers(lengths, device)
-    return lambda b, h, q, k: document[q] == document[k]
-
-
 def _bounds(lengths, device) -> tuple[torch.Tensor, torch.Tensor]:
     """int32 [N] each: where the piece that every token lies in begins, and where it ends."""
     lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
     ends = lengths.cumsum(0)
     return tuple(torch.repeat_interleave(x.to(torch.int32), lengths) for x in (ends - lengths, ends))
+
+
+def _document(seqlen, device, *lengths):
+    start, _ = _bounds(lengths, device)
+    return lambda b, h, q, k: start[q] == start[k]
 
 
 def _causal_document(seqlen, device, *lengths):

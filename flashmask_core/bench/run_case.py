@@ -282,5 +282,4 @@ class CaseRun:
         fault = fault_of(self.device)
         if fault:
             raise CudaFault(with_fault(reason, fault)) from None
-        self.device.release()
         return reason

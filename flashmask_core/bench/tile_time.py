@@ -4,10 +4,10 @@ A kernel's time is, to a few percent, a sum over what it does:
 
     time = B * H * (p * PARTIAL + f * FULL + r * blocks of rows + v * vectors * (PARTIAL + FULL) + s * skipped)
 
-with tiles of 128 x 128, or as many as the kernel's own tiles are worth where these have more rows. `vectors` is how many vectors the mask's packing has (none for full and causal), since each is
-held against every computed tile. Only a kernel that looks at every tile pays for skipped ones: the paper's does, ours
-gets the tiles it has to compute as a list. A mask whose fullest line of tiles would keep one multiprocessor busy for
-longer than the sum takes that long.
+with tiles of 128 x 128, or as many as the kernel's own tiles are worth where these have more rows. `vectors` is how many
+vectors the mask's packing has (none for full and causal), since each is held against every computed tile. Only a kernel
+that looks at every tile pays for skipped ones: the paper's does, ours gets the tiles it has to compute as a list. A mask
+whose fullest line of tiles would keep one multiprocessor busy for longer than the sum takes that long.
 
 The rates, five at most, are the least squares of the relative error over the rows of one GPU, head dim and direction
 (12 of a length on the H200, 36 of the paper's), none below 0, and with one thing known beforehand: a PARTIAL tile costs

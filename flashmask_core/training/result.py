@@ -22,9 +22,9 @@ class TrainRow:
     """One task, one engine, one context. None is "not measured", never 0 or NaN.
 
     tokens_per_s is the median of the timed steps; it counts the tokens of examples, not padding, and the time of making
-    the mask and the batch and of the optimizer's step; None on a CPU, where our kernels are interpreted. With longest, context is the longest of
-    which a step fits (at_least: the search ended there, not the memory), else the one that was asked for. Sizes in
-    bytes, times in seconds.
+    the mask and the batch and of the optimizer's step; None on a CPU, where our kernels are interpreted. With longest,
+    context is the longest of which a step fits (at_least: the search ended there, not the memory), else the one that was
+    asked for. Sizes in bytes, times in seconds.
     """
 
     task: str

@@ -56,14 +56,14 @@ def _component():
     return st.components.v2.component("flashmask_canvas", html=html, css=css, js=script)
 
 
-def component(folder: Path, name: str, *own: str, shared: tuple[str, ...] = ("mount",)):
+def component(folder: Path, name: str, *own: str, shared: tuple[str, ...] = ("mount",), html: str | None = None):
     """A component of ours (v2): NAME.html and NAME.css of its folder, its own scripts behind `shared` ones of the canvas.
 
-    Its element has the class fm-NAME.
+    Its element has the class fm-NAME. html: in place of the file.
     """
     return st.components.v2.component(
         f"flashmask_{name}",
-        html=(folder / f"{name}.html").read_text("utf-8"),
+        html=(folder / f"{name}.html").read_text("utf-8") if html is None else html,
         css=sheet(f".fm-{name}", folder / f"{name}.css"),
         js=scripts(*shared) + "".join((folder / f"{script}.js").read_text("utf-8") for script in own),
     )

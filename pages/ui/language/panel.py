@@ -15,7 +15,6 @@ from .. import begin, canvas, presses, state
 from ..layers import Layer, layers_of, text_of
 from ..link import Screen
 from ..stack.controls import new_layers
-from ..theme import sheet
 
 _KEY = "language_list"
 _JOINS = {"&": "and", "|": "or"}
@@ -23,13 +22,7 @@ _JOINS = {"&": "and", "|": "or"}
 
 @cache
 def _component():
-    here = Path(__file__).parent
-    return st.components.v2.component(
-        "flashmask_language",
-        html=_html(),
-        css=sheet(".fm-language", here / "language.css"),
-        js=canvas.scripts("mount") + (here / "language.js").read_text("utf-8"),
-    )
+    return canvas.component(Path(__file__).parent, "language", "language", html=_html())
 
 
 def popover(screen: Screen) -> None:

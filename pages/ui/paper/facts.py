@@ -44,6 +44,11 @@ class Line:
         return 100 * (ours.tflops / flex.tflops - 1) if ours and flex else None
 
 
+def measured(lines: list[Line]) -> bool:
+    """Whether anything of a table was measured here."""
+    return any(any(line.here.values()) for line in lines)
+
+
 def lines(block: Block, time: str, rows: list[BenchRow]) -> list[Line]:
     """The table of a block; `time` is "forward", "backward" or "total"."""
     of_paper = {row.mask: row for row in paper_rows() if (row.seqlen, row.head_dim) == (block.seqlen, block.head_dim)}

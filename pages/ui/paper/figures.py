@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 from flashmask_core.bench.result import BenchRow
 
 from ..figures import styled
-from .facts import ENGINES, Line
+from .facts import ENGINES, Line, measured
 from .tables import name_text
 
 _LENGTHS = 2 ** np.arange(12, 21)
@@ -41,8 +41,7 @@ def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
 
     A panel a GPU; the one `here` is left out where nothing was measured.
     """
-    measured = any(any(line.here.values()) for line in lines)
-    sides = {"here": here, "paper": "A100, the paper"} if measured else {"paper": "A100, the paper"}
+    sides = {"here": here, "paper": "A100, the paper"} if measured(lines) else {"paper": "A100, the paper"}
     figure = make_subplots(1, len(sides), subplot_titles=list(sides.values()), horizontal_spacing=0.09)
     named: set[str] = set()
     for column, side in enumerate(sides, 1):

@@ -6,7 +6,7 @@ from html import escape
 
 from flashmask_core.bench.tile_time import TimeModel
 
-from .facts import ENGINES, Line, Times
+from .facts import ENGINES, Line, Times, measured
 
 _OPEN = '<div class="fm-wide" tabindex="0" role="region" aria-label="{}"><table class="fm-versus-table">'
 NOT_MEASURED = '<span class="fm-none">not measured</span>'
@@ -20,12 +20,12 @@ def name_text(mask: str) -> str:
 def comparison(lines: list[Line], here: str) -> str:
     """The table of a block: rho, then TFLOP/s and the gain on the GPU `here` and on the paper's."""
     first, *others = (*ENGINES.values(), "gain")
-    measured = any(any(line.here.values()) for line in lines)
+    some = measured(lines)
     both = f'<th class="fm-apart">{first}</th>' + "".join(f"<th>{label}</th>" for label in others)
     nothing = f'<td colspan="3" rowspan="{len(lines)}" class="fm-apart fm-nothing">{NOT_MEASURED}</td>'
     rows = "".join(
         f'<tr><th scope="row">{name_text(line.mask)}</th><td>{line.paper_rho:.2f}</td><td>{line.rho:.4f}</td>'
-        + (_cells(line.here, line.gain(line.here)) if measured else nothing * (line is lines[0]))
+        + (_cells(line.here, line.gain(line.here)) if some else nothing * (line is lines[0]))
         + _cells(line.paper, line.gain(line.paper))
         + "</tr>"
         for line in lines
