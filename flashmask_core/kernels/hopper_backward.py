@@ -35,12 +35,11 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, producer, summing
+from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, k_of, producer, summing, v_of
 from .hopper_common import (
     arrive_named,
     new_ring,
     new_step_ring,
-    opaque_zero,
     read_one,
     read_slot,
     sync_named,
@@ -51,6 +50,7 @@ NOWHERE: gl.constexpr = gl.constexpr(2**30)  # a row behind all: the copy of wha
 MEET: gl.constexpr = gl.constexpr(4)  # named barriers: both consumers
 Q_FREE: gl.constexpr = gl.constexpr(5)  # 5, 6, 7: stage of the ring, both consumers have left it
 DOUT_FREE: gl.constexpr = gl.constexpr(8)  # 8, 9
+V_FREE: gl.constexpr = gl.constexpr(14)
 HALF_READY: gl.constexpr = gl.constexpr(10)  # 10 to 13: consumer and parity of the step
 
 
@@ -66,7 +66,7 @@ def _wait_for_half(WHO: gl.constexpr, i):
 
 
 @gluon.jit
-def _step(i, more, row_before, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch, cols, scale_log2,
+def _step(i, j, more, row_before, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch, cols, scale_log2,
           offset, WHO: gl.constexpr, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr,
           HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """s = S^T(i) [COLS, BLOCK_M] is there. dQ(i - 1) is added to the rows from row_before on.
@@ -83,8 +83,8 @@ def _step(i, more, row_before, s, dk, dv, summed, mem, dq_desc, vectors, stride,
     partial = read_one(step, 0)
     row = read_one(step, 2)
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
-    k_tile = mem.k.index(opaque_zero(i))
-    v_tile = mem.v.index(opaque_zero(i))
+    k_tile = k_of(j, i, mem)
+    v_tile = v_of(j, i, mem)
     mem.dout_ring.wait_full(i)
     dout = mem.dout.index(dout_stage)
     dp = warpgroup_mma(summed, mem.delta.index(dout_stage).permute((1, 0)), zero, use_acc=False, is_async=True)
@@ -96,6 +96,8 @@ def _step(i, more, row_before, s, dk, dv, summed, mem, dq_desc, vectors, stride,
     p_dv = gl.convert_layout(p.to(mem.q.dtype), A)
     dv = warpgroup_mma(p_dv, dout, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])
+    if not more:
+        mem.v_ring.leave(j)
     ds = (p * dp).to(mem.q.dtype)
     _wait_for_half(1 - WHO, i - 1)
     mem.ds.index(i & 1).slice(WHO * COLS, COLS).store(ds)
@@ -137,27 +139,27 @@ def _consumer(WHO: gl.constexpr, mem, dq_desc, dk_desc, dv_desc, vectors, stride
         cols = col_tile * (2 * COLS) + WHO * COLS + gl.arange(0, COLS, layout=gl.SliceLayout(1, ST))
         tma.store_wait(0)
         sync_named(MEET)  # both consumers' dK and dV of the tile before have left the shared memory
-        mem.kv_ring.wait_full(j)
+        mem.k_ring.wait_full(j)
         mem.q_ring.wait_full(start)
         stage = start % mem.q_ring.depth
         zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
         s = warpgroup_mma(summed, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
-        k_tile = mem.k.index(0).slice(WHO * COLS, COLS)
-        s = warpgroup_mma(k_tile, mem.q.index(stage).permute((1, 0)), s, is_async=True)
+        s = warpgroup_mma(k_of(j, start, mem).slice(WHO * COLS, COLS), mem.q.index(stage).permute((1, 0)), s, is_async=True)
         s = warpgroup_mma_wait(0, deps=[s])
+        mem.v_ring.wait_full(j)
         _half_is_ready(WHO, start - 1)  # the dQ of a step before the first is made of anything and added nowhere
         row = NOWHERE
         for i in range(0, num_steps):
             row, s, dk, dv = _step(
-                start + i, i + 1 < num_steps, row, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch,
+                start + i, j, i + 1 < num_steps, row, s, dk, dv, summed, mem, dq_desc, vectors, stride, pitch,
                 cols, scale_log2, offset, WHO, CAUSAL, BOUNDS, HEAD, BLOCK_M,
             )  # fmt: skip
         last = start + num_steps - 1
         _wait_for_half(1 - WHO, last)
-        dq = issue_dq(last, mem.k.index(0), mem, WHO * (HEAD // 2), HEAD // 2, BLOCK_M)
+        dq = issue_dq(last, k_of(j, last, mem), mem, WHO * (HEAD // 2), HEAD // 2, BLOCK_M)
         dq = warpgroup_mma_wait(0, deps=[dq])
         add_dq(dq, row, WHO * (HEAD // 2), mem, dq_desc, WHO)
-        mem.kv_ring.release(j)
+        mem.k_ring.release(j)
         tma.store_wait(0)
         sync_named(MEET)  # the other consumer has read dS for the last time
         if HEAD == 128:
@@ -209,8 +211,7 @@ def backward_kernel(
     TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
     PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     mem = Buffers(
-        gl.allocate_shared_memory(k_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(v_desc.dtype, [1, 2 * COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(k_desc.dtype, [2, 2 * COLS, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
@@ -219,7 +220,7 @@ def backward_kernel(
         gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, HEAD // 2], dq_desc.layout),
         gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
         gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
-        new_ring(2, 2), new_ring(1, 2), new_step_ring(Q_STAGES, Q_FREE, 2),
+        new_ring(2, 2), new_ring(2, 2), new_step_ring(1, V_FREE, 2), new_step_ring(Q_STAGES, Q_FREE, 2),
         new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
     )  # fmt: skip
     fence_async_shared()

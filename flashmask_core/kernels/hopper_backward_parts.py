@@ -15,6 +15,7 @@ from .hopper_common import (
     first_tile,
     mask_plane,
     next_tile,
+    opaque_zero,
     owned_tile,
     tma_reduce_add,
     write_slot,
@@ -28,8 +29,7 @@ TERMS: gl.constexpr = gl.constexpr(16)  # 3 in use for each of delta and lse; th
 class Buffers:
     """Shared memory of a program and the rings over it."""
 
-    k: gl.shared_memory_descriptor  # [1, keys of a column tile, HEAD]
-    v: gl.shared_memory_descriptor
+    kv: gl.shared_memory_descriptor  # [2, keys of a column tile, HEAD], see `k_of`
     q: gl.shared_memory_descriptor  # [stages, BLOCK_M, HEAD]
     dout: gl.shared_memory_descriptor
     lse: gl.shared_memory_descriptor  # [stages, BLOCK_M, TERMS], see `row_terms_kernel`
@@ -39,14 +39,14 @@ class Buffers:
     steps: gl.shared_memory_descriptor  # int32 [stages, 8]: PARTIAL or not, first row, row of dQ, mask plane
     slots: gl.shared_memory_descriptor  # int32 [2, 8]: batch entry, key head, column tile, steps
     tile_ring: Ring
-    kv_ring: Ring
+    k_ring: Ring
+    v_ring: StepRing
     q_ring: StepRing
     dout_ring: StepRing
 
     @gluon.constexpr_function
-    def __init__(self, k, v, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, kv_ring, q_ring, dout_ring):
-        self.k = k
-        self.v = v
+    def __init__(self, kv, q, dout, lse, delta, ds, dq, steps, slots, tile_ring, k_ring, v_ring, q_ring, dout_ring):
+        self.kv = kv
         self.q = q
         self.dout = dout
         self.lse = lse
@@ -56,9 +56,25 @@ class Buffers:
         self.steps = steps
         self.slots = slots
         self.tile_ring = tile_ring
-        self.kv_ring = kv_ring
+        self.k_ring = k_ring
+        self.v_ring = v_ring
         self.q_ring = q_ring
         self.dout_ring = dout_ring
+
+
+@gluon.jit
+def k_of(j, i, mem):
+    """K of the j-th column tile of a program, at step i.
+
+    K of a tile is copied to where V of the tile before was, which is left a step before K, and V to where K was: so the
+    next tile's first product need not wait for its copy.
+    """
+    return mem.kv.index((j & 1) + opaque_zero(i))
+
+
+@gluon.jit
+def v_of(j, i, mem):
+    return mem.kv.index(1 - (j & 1) + opaque_zero(i))
 
 
 @gluon.jit
@@ -124,7 +140,7 @@ def producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs,
               num_heads, group, mask_batch, mask_heads, row_pitch, num_tiles, heads_per_section,
               MAX_RUNS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """`total` = batch x key heads."""
-    COLUMNS: gl.constexpr = mem.k.shape[1]
+    COLUMNS: gl.constexpr = mem.kv.shape[1]
     i = 0
     j = 0
     t = gl.program_id(0)
@@ -156,12 +172,16 @@ def producer(mem, q_desc, k_desc, v_desc, dout_desc, lse_desc, delta_desc, runs,
                 partial = (step < num_partial).to(gl.int32)
                 _load_q(i, mem, b, h, bh, partial, tile, plane, q_desc, lse_desc, row_pitch, HEAD, BLOCK_M)
                 if i == began:
-                    mem.kv_ring.wait_empty(j)
-                    full = mem.kv_ring.full.index(0)
-                    mbarrier.expect(full, 2 * COLUMNS * HEAD * 2)
-                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * COLUMNS, 0], full, mem.k.index(0))
-                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * COLUMNS, 0], full, mem.v.index(0))
+                    mem.v_ring.wait_empty(j)
+                    full = mem.k_ring.full.index(j % 2)
+                    mbarrier.expect(full, COLUMNS * HEAD * 2)
+                    tma.async_copy_global_to_shared(k_desc, [b, hk, col_tile * COLUMNS, 0], full, k_of(j, i, mem))
                 _load_dout(i, mem, b, h, bh, tile, dout_desc, delta_desc, HEAD, BLOCK_M)
+                if i == began:
+                    mem.k_ring.wait_empty(j + 1)  # where K of the tile before is
+                    full = mem.v_ring.full.index(0)
+                    mbarrier.expect(full, COLUMNS * HEAD * 2)
+                    tma.async_copy_global_to_shared(v_desc, [b, hk, col_tile * COLUMNS, 0], full, v_of(j, i, mem))
                 run, tile, end = next_tile(runs, run, tile, end)
                 i += 1
         j += 1

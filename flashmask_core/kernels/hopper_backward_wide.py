@@ -19,7 +19,7 @@ dQ(i) leaves in two parts of 64 columns, one after the other through the consume
 What is written to shared memory, and what keeps it until it has been read:
 
     Q, dO    by the producer; each consumer leaves a stage when its products with it are done, through a named barrier
-    K, V     by the producer; released by each consumer when its last step is done
+    K, V     by the producer, see `k_of`: V left by consumer 1 before its last step, K released by each behind its last
     P        by consumer 0, which has waited for dS(i) before it writes P(i + 1): consumer 1 has P(i) in registers
     dS       by consumer 1, two buffers: it has waited for P(i) before it writes dS(i), so consumer 0 is done with step i - 2
     dQ       by its consumer alone, when its copy before has been read
@@ -36,7 +36,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, producer, summing
+from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, k_of, producer, summing, v_of
 from .hopper_common import arrive_named, new_ring, new_step_ring, opaque_zero, read_one, read_slot, sync_named
 from .hopper_mask import zero_hidden
 
@@ -45,6 +45,7 @@ Q_FREE: gl.constexpr = gl.constexpr(4)  # named barriers: 4, 5: stage of the rin
 DOUT_FREE: gl.constexpr = gl.constexpr(6)
 P_READY: gl.constexpr = gl.constexpr(7)
 DS_READY: gl.constexpr = gl.constexpr(8)
+V_FREE: gl.constexpr = gl.constexpr(9)  # consumer 1 alone reads V
 
 
 @gluon.jit
@@ -53,23 +54,23 @@ def _dout_stage(i, mem):
 
 
 @gluon.jit
-def _issue_scores(i, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+def _issue_scores(i, j, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
     """S^T(i) [COLS, BLOCK_M] = K Q^T - lse, in flight as two products."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     stage = i % mem.q_ring.depth
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
     s = warpgroup_mma(summed, mem.lse.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
-    return warpgroup_mma(mem.k.index(opaque_zero(i)), mem.q.index(stage).permute((1, 0)), s, is_async=True)
+    return warpgroup_mma(k_of(j, i, mem), mem.q.index(stage).permute((1, 0)), s, is_async=True)
 
 
 @gluon.jit
-def _issue_dp(i, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
+def _issue_dp(i, j, summed, mem, HEAD: gl.constexpr, BLOCK_M: gl.constexpr):
     """dP^T(i) [COLS, BLOCK_M] = V dO^T - delta, in flight as two products."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     stage = _dout_stage(i, mem)
     zero = gl.zeros([COLS, BLOCK_M], gl.float32, ST)
     dp = warpgroup_mma(summed, mem.delta.index(stage).permute((1, 0)), zero, use_acc=False, is_async=True)
-    return warpgroup_mma(mem.v.index(opaque_zero(i)), mem.dout.index(stage).permute((1, 0)), dp, is_async=True)
+    return warpgroup_mma(v_of(j, i, mem), mem.dout.index(stage).permute((1, 0)), dp, is_async=True)
 
 
 @gluon.jit
@@ -98,17 +99,17 @@ def _probabilities(i, there, s, mem, p_shared, vectors, stride, pitch, cols, sca
 
 
 @gluon.jit
-def _step_of_scores(i, more, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols, scale_log2,
+def _step_of_scores(i, j, more, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols, scale_log2,
                     offset, CAUSAL: gl.constexpr, BOUNDS: gl.constexpr, HEAD: gl.constexpr,
                     BLOCK_M: gl.constexpr):  # fmt: skip
     """Consumer 0. p = P^T(i); returns P^T(i + 1) (without meaning where there is no further step), dK and dV."""
     stage = i % mem.q_ring.depth
     row = read_one(mem.steps.index(stage), 2)
-    k_tile = mem.k.index(opaque_zero(i))
+    k_tile = k_of(j, i, mem)
     mem.dout_ring.wait_full(i)
     dv = warpgroup_mma(p, _half(mem.dout.index(_dout_stage(i, mem)), 0), dv, is_async=True)
     mem.q_ring.wait_full(i + 1, pred=more)
-    s = _issue_scores(i + 1, summed, mem, HEAD, BLOCK_M)
+    s = _issue_scores(i + 1, j, summed, mem, HEAD, BLOCK_M)
     dv, p = warpgroup_mma_wait(2, deps=[dv, p])
     mem.dout_ring.leave(i)
     sync_named(DS_READY)
@@ -129,14 +130,16 @@ def _step_of_scores(i, more, p, dk, dv, summed, mem, p_shared, dq_desc, vectors,
 
 
 @gluon.jit
-def _step_of_gradients(i, more, dp, dk, dv, summed, mem, p_shared, dq_desc,
+def _step_of_gradients(i, j, more, dp, dk, dv, summed, mem, p_shared, dq_desc,
                        HEAD: gl.constexpr, BLOCK_M: gl.constexpr):  # fmt: skip
     """Consumer 1. dp = dP^T(i); returns dP^T(i + 1) (without meaning where there is no further step), dK and dV."""
     ST: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     DK: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD // 2, 16])
     A: gl.constexpr = gl.DotOperandLayout(0, DK, 2)
     stage = i % mem.q_ring.depth
-    k_tile = mem.k.index(opaque_zero(i))
+    k_tile = k_of(j, i, mem)
+    if not more:
+        mem.v_ring.leave(j)
     mem.q_ring.wait_full(i)
     row = read_one(mem.steps.index(stage), 2)
     sync_named(P_READY)
@@ -157,7 +160,7 @@ def _step_of_gradients(i, more, dp, dk, dv, summed, mem, p_shared, dq_desc,
     dq = warpgroup_mma_wait(1, deps=[dq])
     add_dq(dq, row, 2 * PART, mem, dq_desc, 1)
     mem.dout_ring.wait_full(i + 1, pred=more)
-    dp = _issue_dp(i + 1, summed, mem, HEAD, BLOCK_M)
+    dp = _issue_dp(i + 1, j, summed, mem, HEAD, BLOCK_M)
     dq_behind = warpgroup_mma_wait(2, deps=[dq_behind])
     add_dq(dq_behind, row, 3 * PART, mem, dq_desc, 1)
     dp = warpgroup_mma_wait(0, deps=[dp])
@@ -189,29 +192,30 @@ def _consumer(WHO: gl.constexpr, mem, p_shared, dq_desc, dk_desc, dv_desc, vecto
     while col_tile >= 0:
         dk = gl.zeros([COLS, HEAD // 2], gl.float32, DK)
         dv = gl.zeros([COLS, HEAD // 2], gl.float32, DK)
-        mem.kv_ring.wait_full(j)
+        mem.k_ring.wait_full(j)
         if WHO == 0:
             cols = col_tile * COLS + gl.arange(0, COLS, layout=gl.SliceLayout(1, ST))
             mem.q_ring.wait_full(start)
-            s = _issue_scores(start, summed, mem, HEAD, BLOCK_M)
+            s = _issue_scores(start, j, summed, mem, HEAD, BLOCK_M)
             s = warpgroup_mma_wait(0, deps=[s])
             p = _probabilities(
                 start, True, s, mem, p_shared, vectors, stride, pitch, cols, scale_log2, offset, CAUSAL, BOUNDS, HEAD
             )
             for i in range(0, num_steps):
                 p, dk, dv = _step_of_scores(
-                    start + i, i + 1 < num_steps, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols,
+                    start + i, j, i + 1 < num_steps, p, dk, dv, summed, mem, p_shared, dq_desc, vectors, stride, pitch, cols,
                     scale_log2, offset, CAUSAL, BOUNDS, HEAD, BLOCK_M,
                 )  # fmt: skip
         else:
+            mem.v_ring.wait_full(j)
             mem.dout_ring.wait_full(start)
-            dp = _issue_dp(start, summed, mem, HEAD, BLOCK_M)
+            dp = _issue_dp(start, j, summed, mem, HEAD, BLOCK_M)
             dp = warpgroup_mma_wait(0, deps=[dp])
             for i in range(0, num_steps):
                 dp, dk, dv = _step_of_gradients(
-                    start + i, i + 1 < num_steps, dp, dk, dv, summed, mem, p_shared, dq_desc, HEAD, BLOCK_M
+                    start + i, j, i + 1 < num_steps, dp, dk, dv, summed, mem, p_shared, dq_desc, HEAD, BLOCK_M
                 )
-        mem.kv_ring.release(j)
+        mem.k_ring.release(j)
         b, hk, col_tile, _, _ = read_slot(mem.slots.index(j % 2))
         _store_half(dk * scale, b, hk, col_tile, mem, dk_desc, WHO)
         _store_half(dv, b, hk, col_tile, mem, dv_desc, WHO)
@@ -246,8 +250,7 @@ def wide_backward_kernel(
     TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
     PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     mem = Buffers(
-        gl.allocate_shared_memory(k_desc.dtype, [1, COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(v_desc.dtype, [1, COLS, HEAD], SHARED),
+        gl.allocate_shared_memory(k_desc.dtype, [2, COLS, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
         gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
@@ -256,7 +259,7 @@ def wide_backward_kernel(
         gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, PART], dq_desc.layout),
         gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
         gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
-        new_ring(2, 2), new_ring(1, 2), new_step_ring(Q_STAGES, Q_FREE, 2),
+        new_ring(2, 2), new_ring(2, 2), new_step_ring(1, V_FREE, 1), new_step_ring(Q_STAGES, Q_FREE, 2),
         new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
     )  # fmt: skip
     p_shared = gl.allocate_shared_memory(q_desc.dtype, [COLS, BLOCK_M], SHARED)
