@@ -44,8 +44,9 @@ def measured(runner, *providers, passes=("forward", "backward"), **settings):
 
 
 def used_memory() -> int:
-    """MiB in use on the GPU, by whatever process."""
-    said = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+    """MiB in use on the GPU that the jobs get, by whatever process."""
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    said = subprocess.run(["nvidia-smi", "-i", gpu, "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
                           capture_output=True, text=True, check=True).stdout  # fmt: skip
     return int(said.splitlines()[0])
 

@@ -17,6 +17,7 @@ from flashmask_core.bench.recorded import record_results, recorded_results
 from flashmask_core.bench.result import BenchRow, DeviceInfo, dumps, read_rows
 from flashmask_core.bench.runner import BenchRunner
 from flashmask_core.bench.table import row_line, where_line
+from flashmask_core.data import PAPER_LENGTHS
 
 FAKE = (sys.executable, str(Path(__file__).parent / "fake_worker.py"))
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,8 +203,8 @@ def test_an_ascii_terminal_gets_stand_ins():
 @pytest.mark.parametrize(
     "named, masks, lengths, dims, providers",
     [
-        (["--paper", "full,causal", "--head-dim", "64"], {"full", "causal"}, {8192}, {64}, {"flashmask", "flex"}),
-        (["causal", "--seqlen", "32768", "--providers", "flex"], {"causal"}, {32768}, {128}, {"flex"}),
+        (["--paper", "full,causal", "--head-dim", "64"], {"full", "causal"}, set(PAPER_LENGTHS), {64}, {"flashmask", "flex"}),
+        (["causal", "--seqlen", "32768", "--providers", "flex"], {"causal"}, {32768}, {64, 128}, {"flex"}),
         (["causal & document(2481, 1388, 1978, 2345)", "--providers", "flashmask"], {"causal_document"}, {8192}, {64, 128},
          {"flashmask"}),
     ],
