@@ -43,8 +43,7 @@ class Block:
 
         settings: fields of BenchCase in place of those that suit the length, such as fewer turns of a long one.
         """
-        rounds = 3 if self.seqlen == min(PAPER_LENGTHS) else 1
-        usual = dict(rounds=rounds, repeat_ms=100.0, warmup_ms=25.0)
+        usual = dict(rounds=3, repeat_ms=100.0, warmup_ms=25.0)  # a call longer than that: once a turn, so three times
         cases = []
         for name in PAPER_MASKS:
             beside = engines == ENGINES and name == DENSE_MASK and (self.seqlen, self.head_dim) == _DENSE_AT

@@ -8,11 +8,14 @@ One program stays on a multiprocessor and takes tiles of 128 keys from a shared 
 A consumer keeps dK and dV of its 64 keys and works on transposed tiles (keys down, queries across). With
 P = exp2(scale (S - lse)) and dS = P * (dP - delta), lse in the units of S, a step on row tile i is
 
-    S^T = K Q^T - lse  (issued a step ahead)     P^T = exp2(...)      runs under dP^T
-    dP^T = V dO^T - delta                        dS^T = P^T * dP^T    runs under dV
-    dV += P^T dO                                 dS^T goes to shared memory, where both consumers' halves meet
-    dQ(i - 1) = dS K, dK += dS^T Q, then S^T of step i + 1, under which dQ leaves: through shared memory, by an
-    asynchronous copy that adds it to the float32 accumulator in global memory (each consumer half of the head dim)
+    S^T = K Q^T - lse    dP^T = V dO^T - delta    dV += P^T dO    dQ = dS K    dK += dS^T Q
+
+    tensor cores   | dP(i) ------- | dV(i) ----------------- | dQ(i-1) - dK(i) - S(i+1) ---- | dP(i+1) ...
+    consumer       | P(i) of S(i)  | dS(i), to shared memory |           dQ(i-1) leaves      | P(i+1) ...
+    producer       Q(i+2), dO(i+1); in the last step K of the next column tile, to where V of this one was (see `k_of`)
+
+Both consumers' halves of dS meet in shared memory, and each takes half the head dim of dQ, which leaves through shared
+memory by an asynchronous copy that adds it to the float32 accumulator in global memory.
 
 dQ is a step late because it needs the other consumer's dS: so neither waits for the other as long as they are less than
 half a step apart, and one's arithmetic runs under the other's products. Q has a stage more than dO for the same

@@ -44,9 +44,9 @@ GLUON_SPILL_BYTES = {
     ("forward_kernel", 64): 128,  # 4 vectors with 3.6; nothing otherwise
     ("forward_kernel", 128): 0,
     ("forward_kernel", 256): 0,
-    ("backward_kernel", 64): 640,
-    ("backward_kernel", 128): 384,
-    ("wide_backward_kernel", 256): 96,  # none of them in a loop of a consumer
+    ("backward_kernel", 64): 256,
+    ("backward_kernel", 128): 48,
+    ("wide_backward_kernel", 256): 48,  # none of them in a loop of a consumer
     ("row_terms_kernel", 64): 0,
     ("row_terms_kernel", 128): 0,
     ("row_terms_kernel", 256): 0,
