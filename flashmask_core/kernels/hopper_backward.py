@@ -38,11 +38,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, k_of, producer, summing, v_of
+from .hopper_backward_parts import COLS, add_dq, issue_dq, k_of, new_buffers, producer, summing, v_of
 from .hopper_common import (
     arrive_named,
-    new_ring,
-    new_step_ring,
     read_one,
     read_slot,
     sync_named,
@@ -210,21 +208,8 @@ def backward_kernel(
     LSE_UNIT: gl.constexpr,
 ):  # fmt: skip
     """A column tile is 2 x COLS keys of one key head."""
-    SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
-    TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
-    PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    mem = Buffers(
-        gl.allocate_shared_memory(k_desc.dtype, [2, 2 * COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
-        gl.allocate_shared_memory(q_desc.dtype, [DOUT_STAGES, BLOCK_M, TERMS], TERM_ROWS),
-        gl.allocate_shared_memory(q_desc.dtype, [2, 2 * COLS, BLOCK_M], SHARED),
-        gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, HEAD // 2], dq_desc.layout),
-        gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
-        gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
-        new_ring(2, 2), new_ring(2, 2), new_step_ring(1, V_FREE, 2), new_step_ring(Q_STAGES, Q_FREE, 2),
-        new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
+    mem = new_buffers(
+        q_desc, k_desc, dout_desc, dq_desc, 2 * COLS, HEAD, BLOCK_M, Q_STAGES, DOUT_STAGES, Q_FREE, DOUT_FREE, V_FREE, 2
     )  # fmt: skip
     fence_async_shared()
     gl.warp_specialize(

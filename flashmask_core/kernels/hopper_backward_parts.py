@@ -14,6 +14,8 @@ from .hopper_common import (
     aggregate,
     first_tile,
     mask_plane,
+    new_ring,
+    new_step_ring,
     next_tile,
     opaque_zero,
     owned_tile,
@@ -60,6 +62,29 @@ class Buffers:
         self.v_ring = v_ring
         self.q_ring = q_ring
         self.dout_ring = dout_ring
+
+
+@gluon.jit
+def new_buffers(q_desc, k_desc, dout_desc, dq_desc, KEYS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr,
+                Q_STAGES: gl.constexpr, DOUT_STAGES: gl.constexpr, Q_FREE: gl.constexpr, DOUT_FREE: gl.constexpr,
+                V_FREE: gl.constexpr, V_READERS: gl.constexpr):  # fmt: skip
+    """Of a program whose column tiles are KEYS keys, V of which V_READERS consumers read; the named barriers come last."""
+    SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+    TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
+    PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    return Buffers(
+        gl.allocate_shared_memory(k_desc.dtype, [2, KEYS, HEAD], SHARED),
+        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
+        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
+        gl.allocate_shared_memory(q_desc.dtype, [DOUT_STAGES, BLOCK_M, TERMS], TERM_ROWS),
+        gl.allocate_shared_memory(q_desc.dtype, [2, KEYS, BLOCK_M], SHARED),
+        gl.allocate_shared_memory(gl.float32, [2, dq_desc.block_shape[0], dq_desc.block_shape[1]], dq_desc.layout),
+        gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
+        gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
+        new_ring(2, 2), new_ring(2, 2), new_step_ring(1, V_FREE, V_READERS), new_step_ring(Q_STAGES, Q_FREE, 2),
+        new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
+    )  # fmt: skip
 
 
 @gluon.jit

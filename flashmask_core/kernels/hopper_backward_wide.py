@@ -36,8 +36,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from .hopper_backward_parts import COLS, TERMS, Buffers, add_dq, issue_dq, k_of, producer, summing, v_of
-from .hopper_common import arrive_named, new_ring, new_step_ring, opaque_zero, read_one, read_slot, sync_named
+from .hopper_backward_parts import COLS, add_dq, issue_dq, k_of, new_buffers, producer, summing, v_of
+from .hopper_common import arrive_named, opaque_zero, read_one, read_slot, sync_named
 from .hopper_mask import zero_hidden
 
 PART: gl.constexpr = gl.constexpr(64)  # columns of dQ that leave together
@@ -246,23 +246,10 @@ def wide_backward_kernel(
     LSE_UNIT: gl.constexpr,
 ):  # fmt: skip
     """A column tile is COLS keys of one key head; the arguments are those of `backward_kernel`."""
-    SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
-    TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
-    PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    mem = Buffers(
-        gl.allocate_shared_memory(k_desc.dtype, [2, COLS, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(dout_desc.dtype, [DOUT_STAGES, BLOCK_M, HEAD], SHARED),
-        gl.allocate_shared_memory(q_desc.dtype, [Q_STAGES, BLOCK_M, TERMS], TERM_ROWS),
-        gl.allocate_shared_memory(q_desc.dtype, [DOUT_STAGES, BLOCK_M, TERMS], TERM_ROWS),
-        gl.allocate_shared_memory(q_desc.dtype, [2, COLS, BLOCK_M], SHARED),
-        gl.allocate_shared_memory(gl.float32, [2, BLOCK_M, PART], dq_desc.layout),
-        gl.allocate_shared_memory(gl.int32, [Q_STAGES, 8], PLAIN),
-        gl.allocate_shared_memory(gl.int32, [2, 8], PLAIN),
-        new_ring(2, 2), new_ring(2, 2), new_step_ring(1, V_FREE, 1), new_step_ring(Q_STAGES, Q_FREE, 2),
-        new_step_ring(DOUT_STAGES, DOUT_FREE, 2),
+    mem = new_buffers(
+        q_desc, k_desc, dout_desc, dq_desc, COLS, HEAD, BLOCK_M, Q_STAGES, DOUT_STAGES, Q_FREE, DOUT_FREE, V_FREE, 1
     )  # fmt: skip
-    p_shared = gl.allocate_shared_memory(q_desc.dtype, [COLS, BLOCK_M], SHARED)
+    p_shared = gl.allocate_shared_memory(q_desc.dtype, [COLS, BLOCK_M], gl.NVMMASharedLayout(128, 16, 2))
     fence_async_shared()
     gl.warp_specialize(
         [

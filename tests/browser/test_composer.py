@@ -119,8 +119,8 @@ def test_layers_and_text_are_two_views_of_one_mask(screen, theme, width):
 def drag(tab, side: str, places, release: bool = True):
     """The pointer goes down at the first of some (key, query) of a pane, over the others, and up again."""
     c, w, r, h = tab.told("view")
+    box = tab.box(side)
     for number, (k, q) in enumerate(places):
-        box = tab.box(side) if not number else box
         x, y = box["x"] + (k + 0.5 - c) / w * box["width"], box["y"] + (q + 0.5 - r) / h * box["height"]
         tab.page.mouse.move(x, y, steps=3)
         if not number:
