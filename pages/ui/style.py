@@ -173,7 +173,7 @@ CARD_CSS = """
   text-align: right; font-weight: 600; }
 .fm-versus-table th { color: var(--fm-dim); font-weight: 400; }
 .fm-versus-table th[scope="row"] { text-align: left; padding-left: 0; }
-.fm-wide { overflow-x: auto; }
+.fm-wide { overflow-x: auto; container-type: inline-size; }
 .fm-wide :is(td, th) { white-space: nowrap; }
 .fm-wide th[scope="row"], .fm-wide thead td { position: sticky; left: 0; background: var(--fm-ground); }
 .fm-wide thead th[colspan] { text-align: center; }
@@ -181,6 +181,26 @@ CARD_CSS = """
 .fm-wide .fm-versus-table .fm-nothing { text-align: center; vertical-align: middle; }
 .fm-none { color: var(--fm-dim); font-weight: 400; font-style: italic; }
 .fm-versus-table thead :is(td, th) { border-top: 0; font-weight: 600; }
+@container (max-width: 860px) { /* of a mask three lines: its name and rho, then the times on a GPU each */
+  .fm-stacks { display: grid; grid-template-columns: minmax(0, 1fr) repeat(3, auto); max-width: 640px; }
+  .fm-stacks :is(thead, tbody, tr) { display: contents; }
+  .fm-stacks thead :is(tr:first-child > *, th:nth-child(-n+3), th:nth-child(n+7)) { display: none; }
+  .fm-stacks thead :is(td, th) { order: -2; }
+  .fm-stacks .fm-nothing { order: -1; }
+  .fm-stacks [data-of]::before { content: attr(data-of); color: var(--fm-dim); font-weight: 400; margin-right: .4em;
+    text-align: left; }
+  .fm-wide .fm-stacks thead td { padding-left: 0; text-align: left; }
+  .fm-stacks tbody th { grid-column: span 2; color: var(--fm-text); font-weight: 600; }
+  .fm-stacks tbody td:nth-child(n+4) { border-top: 0; padding-top: 0; }
+  .fm-wide .fm-stacks .fm-apart { border-left: 0; }
+  .fm-stacks td.fm-apart { grid-column: span 2; display: flex; justify-content: space-between; padding-left: 0; }
+  .fm-stacks td.fm-apart[colspan] { grid-column: 1 / -1; }
+}
+@container (max-width: 480px) {
+  .fm-wide .fm-versus-table { font-size: 12px; }
+  .fm-wide :is(td, th) { padding-left: 6px; }
+  .fm-wide th[scope="row"], .fm-stacks td.fm-apart { white-space: normal; }
+}
 [data-testid="stPopoverBody"]:has(:is(.st-key-stack, .st-key-language_list)) { width: min(760px, 94vw); }
 .fm-thumb { margin: 0; }
 .fm-thumb img { width: 100%; display: block; border-radius: 6px; image-rendering: pixelated; }

@@ -147,3 +147,17 @@ def test_a_packed_sequence_opens_in_compose(screen):
     tab.settled()
     expect(tab.page.get_by_label("Mask", exact=True)).to_have_value("share_question((200, 100, 50), (40,))")
     assert tab.word("mask").startswith("512x512:")
+
+
+def test_the_papers_tables_are_read_on_a_phone_without_scrolling_sideways(screen):
+    wide, narrow = (screen(width=width).open("paper") for width in (1440, 390))
+    for tab in (wide, narrow):
+        tables = tab.page.locator(".fm-wide:visible")
+        tables.nth(1).wait_for()
+        assert tables.evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
+    display = ".fm-stacks tr:nth-child(4) td.fm-apart"
+    for tab, below in ((wide, False), (narrow, True)):
+        here, paper = (box["y"] for box in (tab.page.locator(display).nth(i).bounding_box() for i in (0, 1)))
+        assert (paper > here) is below
+    said = narrow.page.locator(display).evaluate_all("all => all.map(e => getComputedStyle(e, '::before').content)")
+    assert said == ['"H200"', '"A100, the paper"']

@@ -98,7 +98,7 @@ def test_results_of_this_machine_are_offered_beside(open_app):
     assert source.options == ["H200, recorded", "NVIDIA H999, from theirs.json", "NVIDIA H999, this machine"]
     source.set_value("NVIDIA H999, this machine").run()
     page = html_of(app)
-    assert "H999, TFLOP/s" in page and "<td class=fm-apart>800</td><td>400</td><td>+100 %</td>" in page
+    assert "H999, TFLOP/s" in page and '<td class=fm-apart data-of="H999">800</td><td>400</td><td>+100 %</td>' in page
     assert page.count("not measured</span>") == 11
 
 

@@ -8,7 +8,8 @@ from flashmask_core.bench.tile_time import TimeModel
 
 from .facts import ENGINES, Line, Times, measured
 
-_OPEN = '<div class="fm-wide" tabindex="0" role="region" aria-label="{}"><table class="fm-versus-table">'
+_OPEN = '<div class="fm-wide" tabindex="0" role="region" aria-label="{}"><table class="fm-versus-table{}">'
+_PAPER = "A100, the paper"
 NOT_MEASURED = '<span class="fm-none">not measured</span>'
 
 
@@ -18,33 +19,41 @@ def name_text(mask: str) -> str:
 
 
 def comparison(lines: list[Line], here: str) -> str:
-    """The table of a block: rho, then TFLOP/s and the gain on the GPU `here` and on the paper's."""
+    """The table of a block: rho, then TFLOP/s and the gain on the GPU `here` and on the paper's.
+
+    Where it is too wide a mask takes three lines, a GPU below the other; each is called what its `data-of` says.
+    """
     first, *others = (*ENGINES.values(), "gain")
     some = measured(lines)
     both = f'<th class="fm-apart">{first}</th>' + "".join(f"<th>{label}</th>" for label in others)
-    nothing = f'<td colspan="3" rowspan="{len(lines)}" class="fm-apart fm-nothing">{NOT_MEASURED}</td>'
+    nothing = f'<td colspan="3" rowspan="{len(lines)}" class="fm-apart fm-nothing" {_of(here)}>{NOT_MEASURED}</td>'
     rows = "".join(
-        f'<tr><th scope="row">{name_text(line.mask)}</th><td>{line.paper_rho:.2f}</td><td>{line.rho:.4f}</td>'
-        + (_cells(line.here, line.gain(line.here)) if some else nothing * (line is lines[0]))
-        + _cells(line.paper, line.gain(line.paper))
+        f'<tr><th scope="row">{name_text(line.mask)}</th><td {_of("ρ paper")}>{line.paper_rho:.2f}</td>'
+        f'<td {_of("ours")}>{line.rho:.4f}</td>'
+        + (_cells(line.here, line.gain(line.here), here) if some else nothing * (line is lines[0]))
+        + _cells(line.paper, line.gain(line.paper), _PAPER)
         + "</tr>"
         for line in lines
     )
     return (
-        f'{_OPEN.format("The table of the paper")}<thead><tr><td></td><th colspan="2">ρ, share skipped</th>'
+        f'{_OPEN.format("The table of the paper", " fm-stacks")}<thead><tr><td></td><th colspan="2">ρ, share skipped</th>'
         f'<th colspan="3" class="fm-apart">{escape(here)}, TFLOP/s</th>'
-        '<th colspan="3" class="fm-apart">A100, the paper, TFLOP/s</th></tr>'
-        f"<tr><td></td><th>paper</th><th>ours</th>{both}{both}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<th colspan="3" class="fm-apart">{_PAPER}, TFLOP/s</th></tr>'
+        f"<tr><td {_of('TFLOP/s')}></td><th>paper</th><th>ours</th>{both}{both}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _cells(whose: dict[str, Times | None], gain: float | None) -> str:
+def _of(what: str) -> str:
+    return f'data-of="{escape(what)}"'
+
+
+def _cells(whose: dict[str, Times | None], gain: float | None, gpu: str) -> str:
     times = list(whose.values())
     if not any(times):
-        return f'<td colspan="{len(times) + 1}" class="fm-apart">{NOT_MEASURED}</td>'
+        return f'<td colspan="{len(times) + 1}" class="fm-apart" {_of(gpu)}>{NOT_MEASURED}</td>'
     cells = [f"{t.tflops:,.0f}" if t else NOT_MEASURED for t in times]
     cells += ["" if gain is None else f"{gain:+.0f} %".replace("-", "−")]
-    return "".join(f'<td{" class=fm-apart" * (i == 0)}>{cell}</td>' for i, cell in enumerate(cells))
+    return "".join(f"<td{f' class=fm-apart {_of(gpu)}' * (i == 0)}>{cell}</td>" for i, cell in enumerate(cells))
 
 
 def held_out(models: list[TimeModel]) -> str:
@@ -67,7 +76,7 @@ def held_out(models: list[TimeModel]) -> str:
         for word, value in (("worst", lambda m: m.worst_error), ("mean of the kinds", lambda m: m.mean_error))
     )  # fmt: skip
     return (
-        f'{_OPEN.format("Errors of the estimate")}<thead><tr><td></td>{head}</tr></thead>'
+        f'{_OPEN.format("Errors of the estimate", "")}<thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{rows}{total}</tbody></table></div>"
     )
 
