@@ -44,10 +44,10 @@ from .hopper_common import (
     write_slot,
 )
 from .hopper_mask import FIELDS, hide_bits, load_bounds, write_hidden_bits
+from .hopper_softmax import rescale, softmax_step
 
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ROWS: gl.constexpr = gl.constexpr(64)  # query rows of a consumer
-SLACK: gl.constexpr = gl.constexpr(8.0)
 TURN: gl.constexpr = gl.constexpr(9)  # named barriers 9, 10, 11: the consumers' turns to issue products
 
 
@@ -100,47 +100,6 @@ class Buffers:
 
 
 @gluon.jit
-def _softmax(s, m_i, l_i, scale_log2):
-    """(P, maximum, sum, factor of what was summed before). l_i [ROWS, 8] are partial sums: no shuffle in the loop.
-
-    The maximum is let lag behind by up to SLACK (in log2 units): P then reaches 2 ** SLACK, its rounding is relative,
-    and the factor is 1 in nearly every step.
-    """
-    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 8, 16])
-    top = gl.max(s, 1) * scale_log2
-    m_new = gl.where(top > m_i + SLACK, top, m_i)
-    p = gl.exp2(s * scale_log2 - m_new[:, None])
-    alpha = gl.exp2(m_i - m_new)
-    sums = gl.convert_layout(gl.sum(p.reshape([s.shape[0], s.shape[1] // 8, 8]), 1), SUMS, assert_trivial=True)
-    l_i = l_i * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None] + sums
-    return p, m_new, l_i, alpha
-
-
-@gluon.constexpr_function
-def _rescale_ptx(n):
-    """PTX that multiplies n numbers by their factors, of which numbers 0 and 2 are its rows', unless the warp's are 1."""
-    test = f"setp.ne.f32 p, ${2 * n}, 0f3F800000; setp.ne.or.f32 p, ${2 * n + 2}, 0f3F800000, p;"
-    products = " ".join(f"mul.f32 ${i}, ${i}, ${2 * n + i};" for i in range(n))
-    return f"{{ .reg .pred p; {test} vote.sync.any.pred p, p, 0xffffffff; @!p bra UNCHANGED; {products} UNCHANGED: }}"
-
-
-@gluon.constexpr_function
-def _rescale_operands(n):
-    return ",".join(["=f"] * n + [str(i) for i in range(n)] + ["f"] * n)
-
-
-@gluon.jit
-def _rescale(acc, alpha, HEAD: gl.constexpr):
-    """acc [ROWS, HEAD] times alpha [ROWS]; a warp whose factors are all 1 does nothing."""
-    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HEAD, 16])
-    factor = gl.convert_layout(alpha, gl.SliceLayout(1, O))[:, None].broadcast_to(acc.shape)
-    N: gl.constexpr = HEAD // 2  # numbers of acc in a thread
-    return gl.inline_asm_elementwise(
-        _rescale_ptx(N), _rescale_operands(N), [acc, factor], dtype=gl.float32, is_pure=False, pack=N
-    )
-
-
-@gluon.jit
 def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride, scale_log2, offset, shape,
           WHO: gl.constexpr, MASKED: gl.constexpr, Q_KEPT: gl.constexpr):  # fmt: skip
     """Issue S(i) and O += P(i-1) V(i-1), then the softmax of S(i) under the second product.
@@ -166,14 +125,14 @@ def _step(i, more, q, q_index, mem, acc, p, m_i, l_i, tile, row, vectors, stride
     mem.k_ring.release(i)
     if MASKED:
         s = hide_bits(s, mem.hidden.index(WHO))
-    p_new, m_i, l_i, alpha = _softmax(s, m_i, l_i, scale_log2)
+    p_new, m_i, l_i, alpha = softmax_step(s, m_i, l_i, scale_log2)
     p_next = gl.convert_layout(p_new.to(mem.v.dtype), gl.DotOperandLayout(0, O, 2))
     # Waiting for the next K here makes an edge in the control flow, over which the assembler does not move the
     # softmax; without it the softmax sinks below the wait for the product that it should run beside.
     mem.k_ring.wait_full(i + 1, pred=more)
     acc, p, p_next = warpgroup_mma_wait(0, deps=[acc, p, p_next])
     mem.v_ring.release(i - 1)
-    return _rescale(acc, alpha, shape.HEAD), p_next, m_i, l_i
+    return rescale(acc, alpha, shape.HEAD), p_next, m_i, l_i
 
 
 @gluon.jit
@@ -215,7 +174,7 @@ def _consumer(WHO: gl.constexpr, mem, out_desc, lse, runs, vectors, stride, pitc
         s = warpgroup_mma_wait(0, deps=[s])
         mem.k_ring.release(start)
         s = hide_bits(s, mem.hidden.index(WHO))
-        p_new, m_i, l_i, alpha = _softmax(s, m_i, l_i, scale_log2)
+        p_new, m_i, l_i, alpha = softmax_step(s, m_i, l_i, scale_log2)
         p = gl.convert_layout(p_new.to(mem.v.dtype), P)
         mem.k_ring.wait_full(start + 1, pred=1 < num_all)
 
