@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from html import escape
-from math import log2
+from math import hypot, log2
 
 import streamlit as st
 
 from flashmask_core.bench.charts import engine_label
 from flashmask_core.bench.recorded import shipped_problem, shipped_results
 from flashmask_core.bench.result import BenchRow
-from flashmask_core.masks.patterns import PATTERNS
+from flashmask_core.bench.tile_time import BLOCK, recorded_work
 
 from . import build, cards, estimate, state
 from .build import Built, tile_counts
@@ -20,7 +19,7 @@ from .link import Screen, name_of
 from .measure import results
 from .words import plain, ratio_text
 
-LIKENESS = "by the patterns in its text, the share of tiles that are skipped, and the length"
+_OCTAVE = 1 / 32  # of unlikeness: twice the length counts as much as that share of the tiles
 
 
 @st.cache_resource(show_spinner=False)
@@ -33,27 +32,25 @@ def cases() -> dict[tuple, list[BenchRow]]:
 
 
 def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
-    """(rows, True) of the recorded case with this mask and length, else (rows, False) of the one most like it.
+    """(rows, True) of the recorded case with this mask and length, else (rows, False) of the one with the likest work.
 
-    Likeness is what LIKENESS says, then the number of heads.
+    Of the head dim and dtype of the screen, where there are such; then by the shares of tiles of 128 x 128 that are
+    skipped and PARTIAL, and the length; then by the number of heads.
     """
     timed = [rows for rows in cases().values() if _best(rows, "flashmask", "forward")]
     if not timed:
         return None
-    rho = tile_counts(*built.source, 128, 128, "exact").rho
-
-    wanted = _patterns(built.text)
+    rho, partial = _shares(built)
 
     def distance(rows: list[BenchRow]) -> tuple:
         row = _best(rows, "flashmask", "forward")
-        unlike = abs((row.rho or 0) - rho) * 8 + abs(log2(row.seqlen_k / built.seqlen_k))
-        names = _patterns(row.mask)
-        unlike -= 6 * len(names & wanted) / max(1, len(names | wanted))
+        its_rho, its_partial = _recorded_shares(row)
+        octaves = abs(log2(row.seqlen_q / built.seqlen_q * row.seqlen_k / built.seqlen_k)) / 2
         return (
             not _shows_the_same(row, built),
-            unlike,
-            row.dtype != "bfloat16",
-            row.head_dim != 128,
+            abs(log2(row.head_dim / screen.trial.head_dim)),
+            row.dtype != screen.trial.dtype,
+            hypot(its_rho - rho, its_partial - partial) + _OCTAVE * octaves,
             abs(row.heads - screen.heads),
             -int("".join(filter(str.isdigit, row.date_utc or "0"))[:14]),  # the newest of those that are alike
         )
@@ -62,10 +59,26 @@ def nearest(built: Built, screen: Screen) -> tuple[list[BenchRow], bool] | None:
     return rows, not distance(rows)[0]
 
 
-def _patterns(text: str) -> set[str]:
-    """The names of patterns in a text, causal_document as causal and document."""
-    names = set(re.findall(r"[a-z_]+", text)) & set(PATTERNS)
-    return (names - {"causal_document"}) | {"causal", "document"} if "causal_document" in names else names
+def how_near(row: BenchRow, built: Built) -> str:
+    """In what the work of a recorded mask differs from that of the screen's, in words."""
+    (rho, partial), (own_rho, own_partial) = _recorded_shares(row), _shares(built)
+    its, own = _lengths(row), _lengths(built)
+    return (
+        f"{_name(row)}, ρ {rho:.3f} against {own_rho:.3f} here, {100 * partial:.1f} % of the tiles partial against "
+        f"{100 * own_partial:.1f} %" + (f", {its} against {own}" if its != own else "")
+    )
+
+
+def _shares(built: Built) -> tuple[float, float]:
+    """(rho, share of PARTIAL tiles) of the mask of the screen."""
+    counts = tile_counts(*built.source, BLOCK, BLOCK, "exact")
+    return counts.rho, counts.partial / counts.total
+
+
+def _recorded_shares(row: BenchRow) -> tuple[float, float]:
+    """The same of a recorded mask."""
+    work, total = recorded_work(row), -(-row.seqlen_q // BLOCK) * -(-row.seqlen_k // BLOCK)
+    return 1 - (work.partial + work.full) / total, work.partial / total
 
 
 def _shows_the_same(row: BenchRow, built: Built) -> bool:
@@ -85,10 +98,16 @@ def _best(rows: list[BenchRow], prefix: str, direction: str) -> BenchRow | None:
 def title(rows: list[BenchRow]) -> str:
     """What a recorded case is called."""
     row = rows[0]
-    lengths = f"N {row.seqlen_q:,}" if row.seqlen_q == row.seqlen_k else f"Sq {row.seqlen_q:,}, Sk {row.seqlen_k:,}"
-    name = row.mask_name or (row.mask if len(row.mask) < 48 else row.mask[:45] + " …")
     heads = f"H {row.heads}" if row.heads == row.kv_heads else f"H {row.heads}/{row.kv_heads}"
-    return f"{name} · {lengths} · B {row.batch} · {heads} · D {row.head_dim} · {row.dtype}"
+    return f"{_name(row)} · {_lengths(row)} · B {row.batch} · {heads} · D {row.head_dim} · {row.dtype}"
+
+
+def _name(row: BenchRow) -> str:
+    return row.mask_name or (row.mask if len(row.mask) < 48 else row.mask[:45] + " …")
+
+
+def _lengths(of: BenchRow | Built) -> str:
+    return f"N {of.seqlen_q:,}" if of.seqlen_q == of.seqlen_k else f"Sq {of.seqlen_q:,}, Sk {of.seqlen_k:,}"
 
 
 def card(built: Built, screen: Screen) -> str:
@@ -135,16 +154,16 @@ def section(built: Built, screen: Screen, *, folded: bool) -> None:
         return
     st.subheader("Recorded results", anchor=False)
     if not folded:
-        _section(*found, screen)
+        _section(*found, built, screen)
         return
     fold = st.expander("Measured on an H200 by the bench command, shipped with this program", on_change="rerun",
                        key="recorded")  # fmt: skip
     if fold.open:
         with fold:
-            _section(*found, screen)
+            _section(*found, built, screen)
 
 
-def _section(rows: list[BenchRow], same: bool, screen: Screen) -> None:
+def _section(rows: list[BenchRow], same: bool, built: Built, screen: Screen) -> None:
     by_name = {name_of_case(case): case for case in cases().values()}
     if screen.case and screen.case not in by_name:
         st.warning(f"case={screen.case!r} of the link is no recorded result (any more); the nearest one is shown.")
@@ -160,7 +179,7 @@ def _section(rows: list[BenchRow], same: bool, screen: Screen) -> None:
     )
     rows = by_name[chosen]
     if not same and chosen == nearest_name:
-        st.caption(f"The mask of this screen was not recorded; this is the case most like it, {LIKENESS}.")
+        st.caption(plain(f"The mask of this screen was not recorded. Nearest in its work: {how_near(rows[0], built)}."))
     for line in _runs(rows):
         st.caption(line)
     results.show(rows, key=f"recorded_{chosen}")

@@ -1,5 +1,6 @@
 """The Measure page as a machine with a GPU shows it, with a runner that measures nothing."""
 
+import math
 import sqlite3
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from flashmask_core.bench.recorded import recorded_results
 from flashmask_core.bench.report import to_json
 from flashmask_core.bench.result import BenchRow, DeviceInfo, Errors
 from flashmask_core.bench.job_record import JobView
+from flashmask_core.masks.language import mask as build
+from flashmask_core.tiles.classify import classify_tiles
 from pages.ui import recorded
 from pages.ui.measure import results
 from pages.ui.paper import facts
@@ -192,6 +195,39 @@ def test_a_recorded_case_is_in_the_link_until_the_mask_changes(open_app):
     again.text_input(key="w_mask").set_value("causal").run()
     assert "case" not in measure_link(again) and not again.warning
     assert "no recorded result" in open_app("measure", case="01234567").warning[0].value
+
+
+@pytest.mark.parametrize("text, n, head_dim", [
+    ("sliding_window(1000)", 8192, 128),  # as much to do as causal_document, and none of the recorded windows has
+    ("causal & document(5000, 5000)", 10000, 64),
+    ("share_question((100, 50, 50), (200, 30, 30, 30))", 490, 128),
+    ("q >= k + 900", 32768, 64),
+])  # fmt: skip
+def test_the_recorded_case_that_is_nearest_in_its_work_is_shown_and_how_near(open_app, text, n, head_dim):
+    def shares(mask: str, length: int):
+        empty, partial, full = classify_tiles(build(mask, length), 128, 128).counts[0, 0].tolist()
+        return empty / (empty + partial + full), partial / (empty + partial + full)
+
+    own, unlike = shares(text, n), {}
+    for rows in recorded.cases().values():
+        if rows[0].head_dim == head_dim:
+            its = shares(rows[0].mask, rows[0].seqlen_k)
+            unlike[recorded.name_of_case(rows)] = (math.dist(its, own) + abs(math.log2(rows[0].seqlen_k / n)) / 32, its, rows[0])
+    name, (_, its, row) = min(unlike.items(), key=lambda item: item[1][0])
+    app = open_app("measure", mask=text, n=n, dim=head_dim)
+    assert app.selectbox(key="w_case").value == name
+    [told] = [caption.value for caption in app.caption if "not recorded" in caption.value]
+    wanted = (f"{row.mask_name}, ρ {its[0]:.3f} against {own[0]:.3f} here, {100 * its[1]:.1f} % of the tiles partial against "
+              f"{100 * own[1]:.1f} %" + f", N {row.seqlen_k:,} against N {n:,}" * (row.seqlen_k != n))  # fmt: skip
+    assert plain(wanted) in told
+
+
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_a_recorded_mask_is_shown_as_exactly_that_whatever_its_text(open_app, head_dim):
+    app = open_app("measure", mask="causal & document(2481, 1388, 1978, 2345)", n=8192, dim=head_dim)
+    [rows] = [rows for rows in recorded.cases().values() if recorded.name_of_case(rows) == app.selectbox(key="w_case").value]
+    assert (rows[0].mask_name, rows[0].seqlen_k, rows[0].head_dim) == ("causal_document", 8192, head_dim)
+    assert not any("not recorded" in caption.value for caption in app.caption)
 
 
 def test_what_is_measured_is_in_the_link(open_app, runner):
