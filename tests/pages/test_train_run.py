@@ -233,3 +233,23 @@ def test_the_place_of_training_travels_in_the_link():
     wrong = {"train_tasks": "sft,ppo", "train_layers": "0", "train_longest": "2", "train_run": "../x"}
     screen, problems = Screen.from_query(wrong)
     assert screen.pack.train == TrainPlace(tasks=("sft",)) and len(problems) == 4
+
+
+def test_each_device_and_commit_says_which_rows_it_stands_for():
+    def made(task: str, engine: str, context: int, commit: str, **values) -> TrainRow:
+        where = replace(WHERE, commit=commit)
+        return TrainRow(task, engine, context, "ok", where=where, date_utc="2026-01-02T03:04:05+00:00", **values)
+
+    first = [made(task, engine, 8192, "a" * 40) for task in ("sft", "lora") for engine in ("flashmask", "dense")]
+    assert results.sources(first) == ["NVIDIA Test · torch 2.11.0 · 2026-01-02 · commit aaaaaaaaaa"]
+    longest = made("dpo", "flashmask", 2**18, "b" * 40, longest=True)
+    one, other = results.sources([*first, longest])
+    assert one.startswith("**SFT, LoRA: 8,192 tokens** · NVIDIA Test") and one.endswith("aaaaaaaaaa")
+    assert other.startswith("**DPO: the longest context** · NVIDIA Test") and other.endswith("bbbbbbbbbb")
+    again = made("sft", "flex", 8192, "b" * 40)
+    one, other = results.sources([*first, longest, again])
+    assert one.startswith("**SFT with FlashMask and SDPA, dense mask: 8,192 tokens; LoRA: 8,192 tokens** · ")
+    assert other.startswith("**DPO: the longest context; SFT with FlexAttention: 8,192 tokens** · ")
+    exact = made("lora", "dense", 8192, "b" * 40, dtype="float32")
+    one, other = results.sources([*first, exact])
+    assert one.startswith("**SFT, LoRA: 8,192 tokens, bfloat16** · ") and other.startswith("**LoRA: 8,192 tokens, float32** · ")

@@ -10,6 +10,7 @@ from flashmask_core.training.names import ENGINE_LABELS, PAPER_SPEEDUPS, TASK_LA
 from flashmask_core.training.result import TrainRow, losses_apart, speedup, to_csv, to_json
 
 from .. import theme
+from ..measure.results import place
 from . import charts
 
 _FEW = 12  # lines of a table that need no scrolling
@@ -20,6 +21,35 @@ PAPER = (
 )
 
 LONGEST = "Sought in steps of about an eighth."
+
+
+def sources(rows: list[TrainRow]) -> list[str]:
+    """Device, versions, date and commit of rows, a line for each; with several, before each the rows it stands for."""
+    of: dict[tuple, list[TrainRow]] = {}
+    for row in rows:
+        of.setdefault((row.where, (row.date_utc or "")[:10]), []).append(row)
+    if len(of) < 2:
+        return [place(*source) for source in of]
+    layers, dtypes = ({what(row) for row in rows} for what in (lambda row: row.model.get("layers"), lambda row: row.dtype))
+
+    def at(row: TrainRow) -> str:
+        """What the table shows beside the task and the engine."""
+        said = ["the longest context" if row.longest else f"{row.context:,} tokens"]
+        said += [f"{row.model.get('layers')} layers"] * (len(layers) > 1) + [row.dtype] * (len(dtypes) > 1)
+        return ", ".join(said)
+
+    def stands_for(own: list[TrainRow]) -> str:
+        elsewhere = {(row.task, at(row)) for others in of.values() if others is not own for row in others}
+        engines: dict[tuple, dict] = {}
+        for row in own:
+            engines.setdefault((row.task, at(row)), {})[ENGINE_LABELS[row.engine]] = None
+        tasks: dict[tuple, list[str]] = {}
+        for (task, where), names in engines.items():
+            whose = f" with {' and '.join(names)}" if (task, where) in elsewhere else ""
+            tasks.setdefault((whose, where), []).append(TASK_LABELS[task])
+        return "; ".join(f"{', '.join(names)}{whose}: {where}" for (whose, where), names in tasks.items())
+
+    return [f"**{stands_for(own)}** · {place(*source)}" for source, own in of.items()]
 
 
 def table_rows(rows: list[TrainRow]) -> list[dict]:

@@ -154,8 +154,8 @@ def _recorded() -> None:
         st.warning(plain(problem))
     if rows:
         st.subheader("Recorded results", anchor=False)
-        for where, date in dict.fromkeys((row.where, (row.date_utc or "")[:10]) for row in rows):
-            st.caption(device_text(where, date))
+        for line in results.sources(rows):
+            st.caption(line)
         results.show(rows, key="recorded")
 
 
