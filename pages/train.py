@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from flashmask_core.masks.compare import runs_of
-from flashmask_core.packing import POLICIES, TOO_LONG, read_file
+from flashmask_core.packing import POLICIES, TOO_LONG, in_groups, read_file
 from pages.ui import bar, begin, cards, presses, state, theme, thumbnail
 from pages.ui.train import figures, packed, run
 from pages.ui.train.place import FORMS, MAX_CONTEXT, MAX_RANKS, MAX_SEQUENCES
@@ -50,6 +50,8 @@ def settings() -> None:
         placeholder="3000, (500, 200, 210), 1200: a document, a prompt with two answers, a document. "
         "Empty: drawn by the paper's recipe.",
     )  # fmt: skip
+    if told := in_groups(place.lengths):
+        st.caption(f":material/warning: {told}")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="pack_bar"):
         with st.popover("Upload", width=110):
             file = st.file_uploader("A .csv or .json of lengths", type=["csv", "json"], key="pack_file")

@@ -7,8 +7,8 @@
     packing.arrays()                # position_ids, cu_seqlens, startend_row_indices and their causal flag
 """
 
-from .examples import ANSWERS, MAX_EXAMPLES, Example, draw, examples_of, read_file, read_text
+from .examples import ANSWERS, MAX_EXAMPLES, Example, draw, examples_of, in_groups, read_file, read_text
 from .pack import POLICIES, TOO_LONG, Packing, Sequence, pack
 
 __all__ = ["ANSWERS", "MAX_EXAMPLES", "POLICIES", "TOO_LONG", "Example", "Packing", "Sequence", "draw", "examples_of",
-           "pack", "read_file", "read_text"]  # fmt: skip
+           "in_groups", "pack", "read_file", "read_text"]  # fmt: skip

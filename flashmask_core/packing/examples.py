@@ -17,6 +17,7 @@ MAX_BYTES = 8 * 2**20
 ANSWERS = {"sft": 1, "dpo": 2, "rm": 6}
 """Form -> answers that share one prompt in the paper's experiments. LoRA is SFT with fewer weights to train."""
 _SHORTEST_DRAWN, _MOST_PADDING = 128, 128
+_GROUPS = re.compile(r"(?<![0-9])[1-9][0-9]{0,2}([ ,])[0-9]{3}(?:\1[0-9]{3})?(?![0-9])")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,22 @@ def read_text(text: str) -> list[Example]:
     if group is not None:
         raise ValueError("lengths: a parenthesis is not closed")
     return examples_of(items)
+
+
+def in_groups(text: str) -> str:
+    """What looks like a length in groups of three digits, as 10 000 and 1,048,576 are, and how it is read; "" for none.
+
+    Spaces and commas stand between lengths, so 128 256 512 is a list; a group that begins with 0 gives a number away.
+    """
+    for found in _GROUPS.finditer(text):
+        first, *others = found[0].split(found[1])
+        if any(group[0] == "0" for group in others):
+            read = ", ".join([first, *others[:-1]])
+            return (
+                f"{found[0]} is read as {1 + len(others)} lengths, {read} and {others[-1]}. "
+                "One length is written without spaces or commas, as 10000 is."
+            )
+    return ""
 
 
 def read_file(data: bytes, name: str) -> list[Example]:

@@ -43,3 +43,15 @@ def tile_of(text: str, largest: int) -> tuple[int, int] | None:
 def plain(text: str) -> str:
     """A text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]<>#|~$]|:(?=[a-z+/-])|(?<=www)\.)", r"\\\1", text)
+
+
+def numbers_of(text: str, name: str, example: str) -> tuple[int, ...]:
+    """The whole numbers of a typed list, split by commas or spaces. ValueError naming the first word that is none, or
+    that begins with 0 as the end of "10 000" does."""
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    for i, word in enumerate(words):
+        if not re.fullmatch("0|[1-9][0-9]{0,8}", word):
+            grouped = i and re.fullmatch("0[0-9]{2}", word)
+            hint = f" after {words[i - 1][:40]!r}; one number is written without spaces or commas" if grouped else ""
+            raise ValueError(f"{name}: wanted numbers such as {example}, got {word[:40]!r}{hint}")
+    return tuple(map(int, words))

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import time
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import flashmask_core as fm
-from flashmask_core.packing import POLICIES, Example, draw, examples_of, pack, read_file, read_text
+from flashmask_core.packing import POLICIES, Example, draw, examples_of, in_groups, pack, read_file, read_text
 
 MIXED = [3, 9, (4, 2, 3), 0, (1, 0), 10, (2, 3, 0, 1), 5, 1]
 
@@ -96,6 +97,22 @@ def test_lengths_are_read_from_text_and_files():
     assert read_file(b"length\r3000\r500,200,0\r7", "a.csv") == want
     assert read_file(b"3000\n500\t200\t0\n7\n", "a.csv") == want
     assert read_file(b"\xef\xbb\xbfprompt,chosen,rejected\n3000\n500,200,0\n7,,\n\n", "a.csv") == want
+
+
+@pytest.mark.parametrize("text, said", [
+    ("10 000", "10 000 is read as 2 lengths, 10 and 000."),
+    ("5000, (300, 10,000)", "10,000 is read as 2 lengths, 10 and 000."),
+    ("128 256 1 048 576 9", "1 048 576 is read as 3 lengths, 1, 048 and 576."),
+    ("5 300 20 000", "20 000 is read as 2 lengths, 20 and 000."),
+    ("128 256 512", ""), ("12 500", ""), ("10, 000", ""), ("1000 000", ""), ("10 0000", ""), ("0 000", ""), ("", ""),
+])  # fmt: skip
+def test_a_length_in_groups_of_digits_is_told(text, said):
+    assert in_groups(text).startswith(said) and bool(in_groups(text)) == bool(said)
+    assert ("as 10000 is" in in_groups(text)) == bool(said)
+    if said:
+        numbers = [n for example in read_text(text) for n in (example.prompt, *example.answers)]
+        groups = [int(n) for n in re.split("[ ,]", said.split(" is read")[0])]
+        assert any(numbers[i : i + len(groups)] == groups for i in range(len(numbers)))
 
 
 @pytest.mark.parametrize(

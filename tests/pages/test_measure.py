@@ -350,6 +350,8 @@ def test_a_sweep_is_one_job_of_many_cases(open_app, runner):
     assert "over N" in runner.submitted[0].title
     app = open_app("measure", mask="causal", n=384, sweep="head_dim", values="64, many")
     assert not app.exception and "got 'many'" in app.error[0].value
+    app = open_app("measure", mask="causal", n=384, sweep="seqlen", values="8192, 16 000")
+    assert not app.exception and "got '000' after '16'; one number is written without spaces" in app.error[0].value
     app.selectbox(key="m_sweep").set_value("mask").run()
     assert [button.label for button in app.button if button.label.startswith("Run")] == ["Run 12 cases"]
     assert measure_link(app) == {"mask": "causal", "n": "384", "sweep": "mask"}

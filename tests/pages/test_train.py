@@ -84,3 +84,10 @@ def test_the_files_are_those_of_the_library():
     indices = np.load(io.BytesIO(made["startend_row_indices.npy"]))
     mask = fm.load_mask(indices, kind="startend_row_indices", causal=True)
     assert mask.equals(fm.ColumnMask.stack([one.mask for one in packing.sequences], "batch"))
+
+
+def test_a_length_typed_in_groups_of_digits_is_told_and_still_packed(open_app):
+    app = open_app("train", pack_lengths="10 000, 300", pack_context=512)
+    assert not app.exception and any("10 000 is read as 2 lengths, 10 and 000" in one.value for one in app.caption)
+    app.text_area(key="p_lengths").set_value("128 256 512").run()
+    assert not app.exception and not any("is read as" in one.value for one in app.caption)

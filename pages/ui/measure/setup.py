@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 
 import streamlit as st
@@ -15,6 +14,7 @@ from flashmask_core.data import PAPER_MASKS
 from .. import presses, state
 from ..build import Built
 from ..link import Screen
+from ..words import numbers_of
 from .trial import HEAD_DIMS, LIMITS_S, MAX_VALUES, Trial
 
 _SWEEPS = {"": "One case", "seqlen": "Length N", "sparsity": "Sparsity", "head_dim": "Head dim", "block": "Tile",
@@ -96,11 +96,7 @@ def _values(trial: Trial) -> tuple:
         return PAPER_MASKS
     if not trial.values.strip():
         return AXES[trial.sweep][1]
-    words = [word for word in re.split(r"[\s,;]+", trial.values.strip()) if word]
-    wrong = next((word for word in words if not re.fullmatch("[0-9]{1,9}", word)), None)
-    if wrong is not None:
-        raise ValueError(f"Values: wanted numbers such as 64, 128, got {wrong[:40]!r}")
-    return tuple(map(int, words))
+    return numbers_of(trial.values, "Values", "64, 128")
 
 
 def title(screen: Screen, built: Built) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from flashmask_core.training.names import ENGINE_LABELS, TASKS
 
 from ..parameters import Parameters
+from ..words import numbers_of
 
 MAX_CONTEXTS = 8
 MAX_TEXT = 100  # characters of contexts
@@ -72,11 +73,7 @@ FIELDS = tuple(field.name for field in fields(TrainPlace))
 
 def contexts_of(text: str) -> tuple[int, ...]:
     """The numbers of a typed list, each once; ValueError for what is none."""
-    words = [word for word in re.split(r"[\s,;]+", text.strip()) if word]
-    wrong = next((word for word in words if not re.fullmatch("[0-9]{1,8}", word)), None)
-    if wrong is not None:
-        raise ValueError(f"Contexts: wanted numbers such as 8192, 32768, got {wrong[:40]!r}")
-    found = tuple(dict.fromkeys(map(int, words)))
+    found = tuple(dict.fromkeys(numbers_of(text, "Contexts", "8192, 32768")))
     if len(found) > MAX_CONTEXTS:
         raise ValueError(f"Contexts: wanted at most {MAX_CONTEXTS}, got {len(found)}")
     return found
