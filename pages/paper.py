@@ -40,7 +40,7 @@ st.html(
     '<p class="fm-sub">The twelve masks of <a href="https://arxiv.org/abs/2410.01359">arXiv 2410.01359</a> from the '
     "authors’ own packings: what they measured on an A100, what these kernels do, and FlexAttention beside both.</p>"
 )
-sources = {"H200, recorded": facts.recorded(), **facts.local()}
+sources = {**facts.recorded(), **facts.local()}
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="paper_bar"):
     chosen("table", "Table", BLOCKS, format_func=block_name)
     chosen("time", "Pass", TIMES, format_func=TIMES.__getitem__)
@@ -51,7 +51,7 @@ with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key
 
 if problem := shipped_problem():
     st.warning(plain(problem))
-block, rows, here = BLOCKS[place.table], sources[source], source.split(",")[0].removeprefix("NVIDIA ")
+block, rows, here = BLOCKS[place.table], sources[source], facts.device_of(sources[source])
 shown = facts.lines(block, place.time, rows)
 st.html(tables.comparison(shown, here))
 st.caption(says.about(block, shown))

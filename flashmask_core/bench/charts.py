@@ -82,8 +82,7 @@ def reasons(rows) -> list[str]:
     """What did not go as it should, a line for each different one."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        wrong = (row.check or "").startswith("failed")
-        said = "; ".join(filter(None, (row.reason, row.check if wrong else None, row.warning)))
+        said = "; ".join(filter(None, (row.reason, row.check if row.wrong else None, row.warning)))
         said = said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]} …"
         if said:
             found.setdefault(f"{row.status}: {said}" if row.status != "ok" else said, []).append(engine_label(row))

@@ -6,15 +6,21 @@ import sys
 from pathlib import Path
 
 from ..data import PAPER_MASKS, paper_mask_text
-from .cli_recorded import ours_failed, print_recorded, reproduce
+from .cli_recorded import check_record, not_measured, ours_failed, print_recorded, record, reproduce
 from .config import DEFAULT_PASSES, DTYPES, PASSES, TIME_LIMIT_S, BenchCase, BenchJob
 from .html_report import html_report
 from .providers import CEILINGS, DEFAULT_PROVIDERS, DENSE, PROVIDERS, check_provider_names
-from .recorded import RECORDED_PATH, record_results
+from .recorded import RECORDED_PATH
 from .reproduce import DENSE_MASK
 from .sweep import AXES, sweep_cases
 from .table import legend, where_line
-from .terminal import follow, known_rows, without_known
+from .terminal import check_target, follow, known_rows, without_known
+
+# Not argparse's, which would not tell that an argument was named.
+_DEFAULTS = {
+    "batch": 1, "heads": 32, "head_dim": 128, "dtype": "bfloat16", "passes": ",".join(DEFAULT_PASSES), "block": 128,
+    "repeat_ms": 100.0, "rounds": 3, "time_limit": TIME_LIMIT_S,
+}  # fmt: skip
 
 
 def add_bench_command(commands) -> None:
@@ -31,15 +37,15 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--paper", metavar="NAMES", help=f"the paper's masks: all, or some of {', '.join(PAPER_MASKS)}")
     bench.add_argument("--seqlen", type=int, metavar="N", help="query rows Sq")
     bench.add_argument("--seqlen-k", type=int, metavar="M", help="key columns Sk (default: as many as rows)")
-    bench.add_argument("--batch", type=int, default=1, metavar="B", help="default 1")
-    bench.add_argument("--heads", type=int, default=32, metavar="H", help="query heads (default 32)")
+    bench.add_argument("--batch", type=int, metavar="B", help="default 1")
+    bench.add_argument("--heads", type=int, metavar="H", help="query heads (default 32)")
     bench.add_argument("--kv-heads", type=int, metavar="HK", help="key heads (default: as many as query heads)")
     bench.add_argument("--head-dim", type=int, metavar="D", help="default 128")
-    bench.add_argument("--dtype", choices=list(DTYPES), default="bfloat16", help="default bfloat16")
-    bench.add_argument("--passes", default=",".join(DEFAULT_PASSES),
+    bench.add_argument("--dtype", choices=list(DTYPES), help="default bfloat16")
+    bench.add_argument("--passes", metavar="NAMES",
                        help=f"some of {', '.join(PASSES)}, where both is a training step, its forward and backward in "
                        f"one call (default {','.join(DEFAULT_PASSES)})")  # fmt: skip
-    bench.add_argument("--block", type=int, default=128, metavar="T",
+    bench.add_argument("--block", type=int, metavar="T",
                        help="side of the tiles that rho counts and FlexAttention's block mask has (default 128)")  # fmt: skip
     bench.add_argument("--sweep", metavar="AXIS[=VALUES]",
                        help=f"one case a value of {', '.join(AXES)}, such as seqlen=1024,4096; without values a usual "
@@ -48,9 +54,9 @@ def add_bench_command(commands) -> None:
     bench.add_argument("--all-providers", action="store_true",
                        help="with --paper: dense masks and ceilings beside every mask; their times hardly depend on "
                        f"it, so the default times them beside {DENSE_MASK} only")  # fmt: skip
-    bench.add_argument("--repeat-ms", type=float, default=100.0, help="of repetitions for each time (default 100)")
-    bench.add_argument("--rounds", type=int, default=3, help="how often the providers take turns (default 3)")
-    bench.add_argument("--time-limit", type=float, default=TIME_LIMIT_S, metavar="S",
+    bench.add_argument("--repeat-ms", type=float, metavar="MS", help="of repetitions for each time (default 100)")
+    bench.add_argument("--rounds", type=int, metavar="R", help="how often the providers take turns (default 3)")
+    bench.add_argument("--time-limit", type=float, metavar="S",
                        help=f"for one step of one engine, compiling included (default {TIME_LIMIT_S:g})")  # fmt: skip
     bench.add_argument("--parallel", type=int, default=1, metavar="P",
                        help="compile and weigh so many engines at once, before any timing; compile times are then not "
@@ -77,10 +83,16 @@ def add_bench_command(commands) -> None:
 
 
 def run_bench(arguments) -> int:
+    if arguments.reproduce is not None:
+        return reproduce(arguments)
     if arguments.recorded:
         return print_recorded(arguments)
-    if arguments.reproduce:
-        return reproduce(arguments)
+    for name, value in _DEFAULTS.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
+    check_target("--out", arguments.out)
+    check_target("--report", arguments.report)
+    check_record(arguments.record)
     cases = _cases(arguments)
     known = known_rows(arguments.out)
     todo = [case for case in (without_known(case, known) for case in cases) if case is not None]
@@ -89,22 +101,17 @@ def run_bench(arguments) -> int:
     if not todo:
         view, rows = None, []
     else:
-        if arguments.out:
-            open(arguments.out, "a").close()  # a file that cannot be written is told before hours of measuring
         for case in todo:
             case.build_mask()  # a wrong text is told before anything starts
         job = BenchJob("bench", tuple(todo), _title(arguments), parallel=arguments.parallel, cold=not arguments.warm)
         view, rows = follow(job, out=arguments.out, as_json=arguments.json, keep=not arguments.no_history)
         if view.state == "failed" and not rows:
-            hint = "`python -m flashmask_core bench --recorded` prints results recorded on an H200"
-            print(f"flashmask_core bench: {view.reason}. {hint}.", file=sys.stderr)
-            return 2
+            return not_measured(view)
     if arguments.report:
         arguments.report.write_text(html_report([*known.values(), *rows], _title(arguments)), encoding="utf-8")
         print(f"{arguments.report} written", file=sys.stderr)
     if arguments.record:
-        held = record_results([*known.values(), *rows], arguments.record)
-        print(f"{arguments.record} now holds {held} rows", file=sys.stderr)
+        record([*known.values(), *rows], arguments.record)
     if view is None:
         return 0
     if not arguments.json:
@@ -143,9 +150,9 @@ def _cases(arguments) -> list[BenchCase]:
     providers = tuple(PROVIDERS) if providers == ("all",) else check_provider_names(providers)
     settings = dict(
         seqlen_q=arguments.seqlen, seqlen_k=arguments.seqlen_k, batch=arguments.batch, heads=arguments.heads,
-        kv_heads=arguments.kv_heads, head_dim=128 if arguments.head_dim is None else arguments.head_dim,
-        dtype=arguments.dtype, passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
-        check=not arguments.no_check, time_limit_s=arguments.time_limit, block=arguments.block,
+        kv_heads=arguments.kv_heads, head_dim=arguments.head_dim, dtype=arguments.dtype, block=arguments.block,
+        passes=tuple(arguments.passes.split(",")), repeat_ms=arguments.repeat_ms, rounds=arguments.rounds,
+        check=not arguments.no_check, time_limit_s=arguments.time_limit,
     )  # fmt: skip
     if arguments.paper is None:
         return _swept(BenchCase(arguments.text, providers=providers, **settings), arguments.sweep)

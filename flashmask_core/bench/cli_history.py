@@ -8,7 +8,7 @@ from pathlib import Path
 from .charts import reasons
 from .history import History, Run, import_run
 from .html_report import html_report
-from .recorded import recorded_results
+from .recorded import recorded_results, rows_of
 from .report import MAX_FILE_BYTES, compare, from_json, to_csv, to_json
 from .result import BenchRow, dumps
 from .table import header, legend, matrix_lines, pair_header, pair_line, row_line, where_line
@@ -141,7 +141,7 @@ def _remove(arguments) -> int:
 def _run(name: str) -> tuple[str, list[BenchRow]]:
     """(title, rows) of a run, the recording or a file; ValueError where there is none."""
     if name == "recorded":
-        return "the recording that is shipped", _some(recorded_results(), name)
+        return "the recording that is shipped", _some(rows_of(recorded_results()), name)
     if name.endswith((".json", ".jsonl")):
         return _of_file(Path(name))
     run = _found(name)

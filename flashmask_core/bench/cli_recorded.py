@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -10,37 +11,42 @@ from ..masks.compare import compare
 from ..masks.expr import MaskExpr
 from ..masks.language import parse
 from .config import BenchJob
+from .job_record import JobView
 from .providers import check_provider_names
 from .readme import update_readme
 from .recorded import RECORDED_PATH, record_results, recorded_results
 from .reproduce import ENGINES, blocks_of
 from .result import BenchRow, dumps
 from .table import header, legend, row_line, where_line
-from .terminal import follow, known_rows, without_known
+from .terminal import check_target, follow, known_rows, without_known
+
+# What of the command's arguments --reproduce does not take.
+_SAID_BY_THE_PAPER = (
+    "text", "paper", "seqlen", "seqlen_k", "batch", "heads", "kv_heads", "head_dim", "dtype", "passes", "block", "sweep",
+    "repeat_ms", "rounds", "time_limit", "all_providers", "report", "recorded",
+)  # fmt: skip
 
 
 def reproduce(arguments) -> int:
-    """Block by block: what --out lacks is measured, then all of it goes into the recording."""
-    for name, given in (("TEXT", arguments.text), ("--paper", arguments.paper), ("--seqlen", arguments.seqlen),
-                        ("--head-dim", arguments.head_dim), ("--sweep", arguments.sweep)):  # fmt: skip
-        if given is not None:
-            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave {name} out")
+    """Block by block: what --out lacks is measured, then all of it goes into the recording.
+
+    Where nothing can be measured, such as without a GPU, no file changes.
+    """
+    for name in _SAID_BY_THE_PAPER:
+        if getattr(arguments, name) not in (None, False):
+            option = "TEXT" if name == "text" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"--reproduce: the paper's tables say what is measured; leave {option} out")
     arguments.out = arguments.out or Path("paper.jsonl")
     arguments.record = arguments.record or RECORDED_PATH
     engines = check_provider_names((arguments.providers or ",".join(ENGINES)).split(","))
     blocks, code = blocks_of(arguments.reproduce), 0
     if not blocks and not arguments.out.exists():
         raise ValueError(f"--reproduce none: there is no {arguments.out}; --out names the file of the rows to record")
-    open(arguments.out, "a").close()
-    for block in [*blocks, None]:
+    check_target("--out", arguments.out)
+    check_record(arguments.record)
+    measured = False
+    for block in blocks:
         known = known_rows(arguments.out)
-        if known:
-            held = record_results(list(known.values()), arguments.record)
-            print(f"{arguments.record} now holds {held} rows", file=sys.stderr)
-            if arguments.record == RECORDED_PATH and update_readme():
-                print("the table of README.md is that of the recording", file=sys.stderr)
-        if block is None:
-            break
         cases = block.cases(engines, check=not arguments.no_check)
         todo = tuple(case for case in (without_known(case, known) for case in cases) if case is not None)
         print(f"{block.name}: {len(cases) - len(todo)} of {len(cases)} masks are measured already", file=sys.stderr)
@@ -49,11 +55,46 @@ def reproduce(arguments) -> int:
         title = f"the paper's tables, {block.name}"
         job = BenchJob("bench", todo, title, parallel=arguments.parallel, cold=not arguments.warm)
         view, rows = follow(job, out=arguments.out, as_json=arguments.json, keep=not arguments.no_history)
-        code |= any(ours_failed(row) for row in rows) or view.state != "done"
+        code |= any(ours_failed(row) for row in rows)
+        if view.state == "failed" and not rows:
+            return not_measured(view)
         if view.state != "done":
             print(f"flashmask_core bench: {view.state}: {view.reason}", file=sys.stderr)
             return 130 if view.state == "cancelled" else 2
+        measured = True
+        _record_all(arguments)
+    if not measured:
+        _record_all(arguments)
     return int(code)
+
+
+def _record_all(arguments) -> None:
+    """What --out holds, into the recording and, of the shipped one, into the README."""
+    record(known_rows(arguments.out).values(), arguments.record)
+    if arguments.record.resolve() == RECORDED_PATH and update_readme():
+        print("the table of README.md is that of the recording", file=sys.stderr)
+
+
+def check_record(path: Path | None) -> None:
+    """ValueError for a recording that cannot be added to, told before hours of measuring."""
+    check_target("--record", path)
+    if path is not None:
+        recorded_results(path)
+
+
+def record(rows: Iterable[BenchRow], path: Path) -> None:
+    """Into a recording; how much it then holds, and how many rows are not fit for one, goes to stderr."""
+    rows = list(rows)
+    held, left = record_results(rows, path), sum(not row.sound for row in rows)
+    more = f"; {left} not taken: failed, skipped, wrong or doubtful" if left else ""
+    print(f"{path} now holds {held} rows{more}", file=sys.stderr)
+
+
+def not_measured(view: JobView) -> int:
+    """Why a job came to no row, and what can be seen without a GPU; the exit code."""
+    hint = "`python -m flashmask_core bench --recorded` prints results recorded on an H200"
+    print(f"flashmask_core bench: {view.reason}. {hint}.", file=sys.stderr)
+    return 2
 
 
 def print_recorded(arguments) -> int:
@@ -115,5 +156,4 @@ def _showing(rows: list[BenchRow], expr: MaskExpr) -> list[BenchRow]:
 
 def ours_failed(row: BenchRow) -> bool:
     """Whether a row of our kernels failed or is wrong."""
-    wrong = row.status == "failed" or (row.check or "").startswith("failed")
-    return row.provider.startswith("flashmask") and wrong
+    return row.provider.startswith("flashmask") and (row.status == "failed" or row.wrong)

@@ -68,9 +68,12 @@ _ORDER = (
 
 def blocks_of(names: str) -> list[Block]:
     """ "all", "none", or names with commas between; ValueError for one that does not exist."""
-    if names in ("all", "none"):
-        return list(BLOCKS.values()) if names == "all" else []
-    unknown = [name for name in names.split(",") if name not in BLOCKS]
+    wanted = list(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
+    if wanted == ["none"]:
+        return []
+    if not wanted or "none" in wanted:
+        raise ValueError(f"--reproduce: wanted all, none, or some of {', '.join(BLOCKS)}, got {names[:60]!r}")
+    unknown = [name for name in wanted if name not in BLOCKS and name != "all"]
     if unknown:
         raise ValueError(f"--reproduce: {', '.join(unknown)} unknown; there are all, none, {', '.join(BLOCKS)}")
-    return [BLOCKS[name] for name in names.split(",")]
+    return list(BLOCKS.values()) if "all" in wanted else [BLOCKS[name] for name in wanted]

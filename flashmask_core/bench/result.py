@@ -31,6 +31,11 @@ class DeviceInfo:
     library_version: str | None = None  # flashmask_core's
     commit: str | None = None  # of the checkout the library was imported from
 
+    @property
+    def short_name(self) -> str:
+        """What people call the device: "H200"."""
+        return self.device.removeprefix("NVIDIA ")
+
 
 @dataclass(frozen=True)
 class Errors:
@@ -123,6 +128,16 @@ class BenchRow:
         block = () if self.block == 128 else (self.block,)
         return (self.mask, self.seqlen_q, self.seqlen_k, self.batch, self.heads, self.kv_heads, self.head_dim,
                 self.dtype, *block, self.provider, self.direction)  # fmt: skip
+
+    @property
+    def wrong(self) -> bool:
+        """Whether its result was compared with the reference and is not within the limits."""
+        return (self.check or "").startswith("failed")
+
+    @property
+    def sound(self) -> bool:
+        """Whether it has a time to show to others: measured, not found wrong, and nothing that speaks against it."""
+        return self.status == "ok" and self.median_ms is not None and not self.wrong and not self.warning
 
     def to_json(self) -> dict:
         """Plain JSON values."""

@@ -51,7 +51,7 @@ def row_line(row: BenchRow) -> str:
             (row.check or "").split(":")[0],
         ]
     )  # fmt: skip
-    return f"{line}  {row.check}" if row.check and row.check.startswith("failed") else line
+    return f"{line}  {row.check}" if row.wrong else line
 
 
 def pair_header() -> str:
@@ -85,9 +85,8 @@ def matrix_lines(rows, direction: str) -> list[str]:
         cells = [_short(row.mask_name or row.mask, 22), f"{row.seqlen_q:,}", str(row.head_dim)]
         for name in engines:
             one = case.get(name)
-            wrong = one is not None and (one.check or "").startswith("failed")
             cells.append("" if one is None else one.status if one.median_ms is None
-                         else f"{one.median_ms:.3f}{'!' * wrong}")  # fmt: skip
+                         else f"{one.median_ms:.3f}{'!' * one.wrong}")  # fmt: skip
         lines.append(_line(cells, columns))
     return lines
 

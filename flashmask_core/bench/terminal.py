@@ -15,8 +15,28 @@ from .table import duration_text, header, row_line
 
 
 def known_rows(path: Path | None) -> dict[tuple, BenchRow]:
-    """Rows of an --out file that need no repetition, by key; a line that was cut short is taken off the file."""
-    return {row.key: row for row in resumed_rows(path) if row.status != "failed"}
+    """Rows of an --out file that need no repetition, by key: those with a sound time, and what was skipped.
+
+    A line that was cut short is taken off the file.
+    """
+    return {row.key: row for row in resumed_rows(path) if row.sound or row.status == "skipped"}
+
+
+def check_target(option: str, path: Path | None) -> None:
+    """ValueError where a file cannot be written, told before hours of measuring; nothing is left behind."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ValueError(f"{option}: {path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{option}: {path} cannot be written, there is no folder {path.parent}")
+    there = path.exists()
+    try:
+        open(path, "a").close()
+    except OSError as error:
+        raise ValueError(f"{option}: {path} cannot be written ({error.strerror})") from None
+    if not there:
+        path.unlink()
 
 
 def without_known(case: BenchCase, known: dict) -> BenchCase | None:

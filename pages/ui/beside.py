@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from flashmask_core.bench.recorded import shipped_problem
+
 from . import cards, presses, recorded, state
 from .build import Built, tile_counts
 from .link import Screen
+from .words import plain
 
 
 def cards_of(built: Built, screen: Screen) -> None:
@@ -17,7 +20,10 @@ def cards_of(built: Built, screen: Screen) -> None:
     )
     st.html(cards.tiles_card(counts, other, screen.rule))
     st.html(cards.memory_card(built))
-    st.html(recorded.card(built, screen) or cards.work_card(built, screen.heads))
+    card = recorded.card(built, screen)
+    st.html(card or cards.work_card(built, screen.heads))
+    if not card and (problem := shipped_problem()):
+        st.caption(plain(problem))
     _offer_smaller_tiles(built, screen)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from page_tools import html_of
 
+from flashmask_core.bench import recorded
 from flashmask_core.bench.history import History, import_run
 from flashmask_core.bench.reproduce import BLOCKS
 from flashmask_core.bench.result import BenchRow, DeviceInfo
@@ -39,7 +40,7 @@ def test_every_table_is_shown_and_what_is_missing_is_said(open_app, table, time)
     app = open_app("paper", table=table, time=time)
     assert not app.exception
     page, block = html_of(app), BLOCKS[table]
-    lines = facts.lines(block, time, facts.recorded())
+    lines = facts.lines(block, time, facts.recorded()["H200, recorded"])
     missing = sum(line.here[engine] is None for line in lines for engine in facts.ENGINES)
     whole = sum(not any(line.here.values()) for line in lines)
     nothing = whole == len(PAPER_MASKS)
@@ -100,6 +101,22 @@ def test_results_of_this_machine_are_offered_beside(open_app):
     page = html_of(app)
     assert "H999, TFLOP/s" in page and '<td class=fm-apart data-of="H999">800</td><td>400</td><td>+100 %</td>' in page
     assert page.count("not measured</span>") == 11
+
+
+def test_another_gpu_of_the_recording_is_a_choice_of_its_own(open_app, monkeypatch, tmp_path):
+    shipped, path, block = recorded.recorded_results(), tmp_path / "r.json", BLOCKS["8192x128"]
+    quartiles = dict(lower_quartile_ms=1.25, upper_quartile_ms=1.25, tflops_density=700.0)
+    recorded.record_results([*shipped, made(block, "flashmask", "forward", 1.25, **quartiles)], path)
+    before = html_of(open_app("paper"))
+    monkeypatch.setattr(recorded, "RECORDED_PATH", path)
+    app = open_app("paper")
+    assert html_of(app) == before, "the H200's columns are the H200's"
+    source = app.selectbox(key="p_source")
+    assert source.options == ["H200, recorded", "H999, recorded"]
+    source.set_value("H999, recorded").run()
+    page = html_of(app)
+    assert 'H999, TFLOP/s</th>' in page and 'data-of="H999">800</td>' in page and 'data-of="H200"' not in page
+    assert page.count("not measured</span>") == 12 and not app.exception
 
 
 def test_the_link_says_which_table(open_app):

@@ -33,6 +33,24 @@ def forgetful():
     forget()
 
 
+WRONG = [("mask", "document(1,2"), ("seqlen_q", 2**40), ("median_ms", -1.0), ("rho", None), ("tflops_rho", None),
+         ("date_utc", "yesterday")]  # fmt: skip
+
+
+@pytest.mark.parametrize("field, value", WRONG)
+def test_a_row_that_cannot_be_right_is_told_and_the_pages_stand(field, value, open_app, forgetful, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
+    path, record = tmp_path / "bench.json", json.loads(recorded.RECORDED_PATH.read_text())
+    record["rows"][7][field] = value
+    path.write_text(json.dumps(record))
+    monkeypatch.setattr(recorded, "RECORDED_PATH", path)
+    for page in ("compose", "measure", "paper"):
+        app = open_app(page)
+        assert not app.exception, page
+        told = [one.value for one in (app.caption if page == "compose" else app.warning)]
+        assert sum("bench.json are damaged: row 8: " in text.replace("\\", "") for text in told) == 1, (page, told)
+
+
 @pytest.mark.parametrize("how", ["a field of a later version", "cut", "no rows", "no file"])
 def test_every_page_stands_without_the_recordings(how, open_app, forgetful, monkeypatch, tmp_path):
     monkeypatch.setenv("FLASHMASK_HISTORY", str(tmp_path / "history.sqlite"))
@@ -47,6 +65,9 @@ def test_every_page_stands_without_the_recordings(how, open_app, forgetful, monk
         app = open_app(page)
         assert not app.exception, (page, how)
         told = [warning.value for warning in app.warning]
-        assert len(told) == (unreadable and file is not None) and all(file in text and "not a record" in text for text in told)
+        assert len(told) == (unreadable and file is not None) and all(file in text for text in told)
+        assert page == "train" or all("damaged: " in text and "Restore the file with" in text for text in told)
+        captions = [caption.value for caption in app.caption if "damaged: " in caption.value]
+        assert len(captions) == (page == "compose" and unreadable) and all("Restore" in text for text in captions)
         if page == "paper":
             assert 'rowspan="12"' in html_of(app) and "0.9180" in html_of(app)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flashmask_core.bench.history import History
 from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
-from flashmask_core.bench.recorded import shipped_results
+from flashmask_core.bench.recorded import RECORDED_DEVICE, shipped_devices, shipped_results
 from flashmask_core.bench.reproduce import TOKENS, Block
 from flashmask_core.bench.result import BenchRow, DeviceInfo
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
@@ -80,8 +80,7 @@ def _measured(rows: list[BenchRow], name: str, engine: str, block: Block, time: 
             if row.mask_name == name and row.provider.startswith(engine) and row.direction == direction
             and (row.seqlen_q, row.seqlen_k, row.head_dim) == (block.seqlen, block.seqlen, block.head_dim)
             and row.heads == row.kv_heads == block.heads and row.dtype == "bfloat16"
-            and row.status == "ok" and row.median_ms and not row.warning and not (row.check or "").startswith("failed")
-            and (engine == "flashmask" or row.provider == "flex")
+            and row.sound and (engine == "flashmask" or row.provider == "flex")
         ]  # fmt: skip
         if not fit:
             return None
@@ -103,9 +102,18 @@ def sources(lines: list[Line]) -> list[tuple[DeviceInfo | None, str]]:
     return sorted(found, key=lambda one: one[1], reverse=True)
 
 
-def recorded() -> list[BenchRow]:
-    """The rows of the paper's masks that are shipped."""
-    return [row for row in shipped_results() if row.mask_name in PAPER_MASKS]
+def recorded() -> dict[str, list[BenchRow]]:
+    """ "H200, recorded" -> the shipped rows of the paper's masks; behind it each other GPU that the recording holds."""
+    devices = dict.fromkeys((RECORDED_DEVICE, *shipped_devices()))
+    return {
+        f"{device.removeprefix('NVIDIA ')}, recorded": [r for r in shipped_results(device) if r.mask_name in PAPER_MASKS]
+        for device in devices
+    }
+
+
+def device_of(rows: list[BenchRow]) -> str:
+    """What columns and curves of a source are called: the short name of its GPU; of none yet the one that is recorded."""
+    return next((row.where.short_name for row in rows if row.where), RECORDED_DEVICE.removeprefix("NVIDIA "))
 
 
 def local() -> dict[str, list[BenchRow]]:
