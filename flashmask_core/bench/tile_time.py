@@ -6,8 +6,8 @@ A kernel's time is, to a few percent, a sum over what it does:
 
 with tiles of 128 x 128, or as many as the kernel's own tiles are worth where these have more rows. `vectors` is how many
 vectors the mask's packing has (none for full and causal), since each is held against every computed tile. Only a kernel
-that looks at every tile pays for skipped ones: the paper's does, ours gets the tiles it has to compute as a list. A mask
-whose fullest line of tiles would keep one multiprocessor busy for longer than the sum takes that long.
+that looks at every tile pays for skipped ones: the paper's does, ours and FlexAttention's get the tiles they have to
+compute as a list. A mask whose fullest line of tiles would keep one multiprocessor busy for longer than the sum takes that long.
 
 The rates, five at most, are the least squares of the relative error over the rows of one GPU, head dim and direction
 (12 of a length on the H200, 36 of the paper's), none below 0, and with one thing known beforehand: a PARTIAL tile costs
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,89 +32,35 @@ import numpy as np
 from ..data import paper_mask_text
 from ..masks.column_mask import ColumnMask
 from ..masks.language import mask as build
-from ..tiles.classify import classify_tiles
+from .config import BenchCase
+from .estimate import estimate_bytes
 from .measure import PASS_FLOPS
-from .paper import PaperRow, paper_rows, paper_tiles
+from .paper import DIRECTIONS, ENGINES, PaperRow, paper_rows, paper_tiles
 from .providers import OUR_BACKENDS
 from .recorded import shipped_results
 from .reproduce import HIDDEN, TOKENS
 from .result import BenchRow
+from .tile_work import BLOCK, RATES, Work, packing
 
-BLOCK = 128
 HBM_BYTES_PER_MS = 3.5e9  # of an H200, in practice
 _MERGED_BYTES = 26  # moved an element of out for every pass that is merged, by PyTorch operations one after the other
 _FEWEST_FAMILIES = 8
 _TEST_SHARE = 0.15  # of a FULL tile's forward time at D 128, for the element test of a PARTIAL one, give or take as much
-_MOST_KINDS = 1 << 22  # tiles whose kinds are looked at to find the fullest line
 _TILE_ROWS = {("hopper", 64, "forward"): 192}  # where a kernel's tiles have other rows than BLOCK, as `hopper_launch` says
 _MULTIPROCESSORS = {"H200": 132, "A100": 108}
 GPUS = tuple(_MULTIPROCESSORS)
-RATES = ("partial", "full", "rows", "vectors", "skipped")
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a kernel does for one plane of a mask, in the worth of tiles of 128 x 128.
-
-    row_blocks: blocks of 128 rows; skipped: EMPTY tiles that a loop over all tiles comes by; vectors: 0, 1, 2 or 4;
-    fullest: PARTIAL + FULL tiles of the fullest line of tiles, by rows (forward) and by columns (backward); 0 where
-    there are too many tiles to look.
-    """
-
-    partial: float
-    full: float
-    row_blocks: int
-    skipped: float
-    vectors: int
-    fullest: tuple[int, int] = (0, 0)
-
-    @classmethod
-    def of(cls, mask: ColumnMask, rows: int = BLOCK) -> "Work":
-        """Of a mask by tiles of `rows` x 128; means over its planes."""
-        tiles, worth = classify_tiles(mask, rows, BLOCK), rows / BLOCK
-        counts = (worth * count for count in tiles.counts.double().mean((0, 1)).tolist())
-        canonical = mask.canonical()
-        down, across = -(-mask.seqlen_q // rows), -(-mask.seqlen_k // BLOCK)
-        fullest = (0, 0)
-        if mask.batch * mask.heads * down * across <= _MOST_KINDS:
-            computed = tiles.kinds != 0
-            fullest = tuple(int(computed.sum(axis).max()) * worth for axis in (-1, -2))
-        return cls.counted(counts, mask.seqlen_q, mask.seqlen_k, *_packing(canonical), fullest)
-
-    @classmethod
-    def counted(cls, counts, seqlen_q: int, seqlen_k: int, causal: bool, vectors: int, fullest=(0, 0)) -> "Work":
-        """Of a mask whose (EMPTY, PARTIAL, FULL) tiles are known."""
-        _, partial, full = counts
-        down, across = -(-seqlen_q // BLOCK), -(-seqlen_k // BLOCK)
-        looked_at = down * across
-        if causal:  # the loop ends at the diagonal
-            last_keys = (np.arange(down) + 1) * BLOCK - 1 + seqlen_k - seqlen_q
-            looked_at = int(np.clip(last_keys // BLOCK + 1, 0, across).sum())
-        return cls(partial, full, down, max(0, looked_at - partial - full), vectors, fullest)
-
-    @property
-    def amounts(self) -> tuple[float, ...]:
-        """In the order of RATES."""
-        return self.partial, self.full, self.row_blocks, self.vectors * (self.partial + self.full), self.skipped
-
-
-def _packing(canonical: ColumnMask) -> tuple[bool, int]:
-    """(causal, how many vectors say anything: none of full and causal) of a canonical mask."""
-    nothing = bool((canonical.lts >= canonical.seqlen_q).all())
-    if not canonical.causal:
-        nothing &= bool((canonical.ute <= canonical.uts).all())
-    return canonical.causal, 0 if nothing else canonical.bounds
 
 
 @dataclass(frozen=True)
 class TimeModel:
-    """The rates of one GPU, head dim and direction.
+    """The rates of one engine on one GPU, at a head dim and in a direction.
 
     rates: ms of a unit of each of RATES for one head on the whole GPU; device, backend, basis and lengths say what was
     fitted; fit_errors: relative, of every row; held_out: the worst relative error of each family of masks by the rates
     that the others give; held_out_lengths: of each length likewise, empty where there is one alone.
     """
 
+    engine: str
     gpu: str
     head_dim: int
     direction: str
@@ -137,6 +83,10 @@ class TimeModel:
         """The mean over the families of their largest relative error when left out."""
         return float(np.mean(list(self.held_out.values())))
 
+    def covers(self, *lengths: int) -> bool:
+        """Whether the lengths are within those that the rates were fitted to, so that the error bar means something."""
+        return all(self.lengths[0] <= n <= self.lengths[-1] for n in lengths)
+
     def work(self, mask: ColumnMask) -> Work:
         """What this kernel does for a mask."""
         return Work.of(mask, _tile_rows(self.backend, self.head_dim, self.direction))
@@ -148,15 +98,19 @@ class TimeModel:
         return max(whole, line)
 
 
-@cache
-def time_model(head_dim: int = 128, direction: str = "forward", gpu: str = "H200") -> TimeModel | None:
-    """The model of our kernels on an H200, from the recorded runs, or of the paper's on an A100, from its tables.
+@lru_cache(maxsize=None, typed=True)
+def time_model(head_dim: int = 128, direction: str = "forward", gpu: str = "H200", engine: str = "flashmask") -> TimeModel | None:
+    """The model of our kernels or of FlexAttention on an H200, from the recorded runs, or on an A100, from the paper's tables.
 
-    None where too few masks were measured. ValueError for a GPU that is none of GPUS.
+    None where too few masks were measured. ValueError for a head_dim that is no positive int, a direction other than
+    "forward" and "backward", a GPU that is none of GPUS, an engine that is none of ENGINES.
     """
-    if gpu not in GPUS:
-        raise ValueError(f"gpu: wanted one of {', '.join(GPUS)}, got {gpu!r}")
-    rows, device, backend, basis = _measured(gpu, head_dim, direction)
+    if type(head_dim) is not int or head_dim < 1:
+        raise ValueError(f"head_dim: wanted a whole number such as 64 or 128, got {head_dim!r}")
+    for name, given, allowed in (("direction", direction, DIRECTIONS), ("gpu", gpu, GPUS), ("engine", engine, ENGINES)):
+        if given not in allowed:
+            raise ValueError(f"{name}: wanted one of {', '.join(allowed)}, got {given!r}")
+    rows, device, backend, basis = _measured(gpu, head_dim, direction, engine)
     if len({row.family for row in rows}) < _FEWEST_FAMILIES:
         return None
     amounts, times = np.array([row.amounts for row in rows]), np.array([row.ms for row in rows])
@@ -175,9 +129,29 @@ def time_model(head_dim: int = 128, direction: str = "forward", gpu: str = "H200
     errors = tuple((amounts @ rates / times - 1).tolist())
     lengths = tuple(sorted({row.seqlen for row in rows}))
     return TimeModel(
-        gpu, head_dim, direction, device, backend, basis, lengths, tuple(rates.tolist()), errors,
+        engine, gpu, head_dim, direction, device, backend, basis, lengths, tuple(rates.tolist()), errors,
         left_out(lambda row: row.family), dict(sorted(left_out(lambda row: row.seqlen).items())),
     )  # fmt: skip
+
+
+def dense_ms(seqlen_q: int, seqlen_k: int, heads: int, *, planes: int = 1, gpu: str = "H200") -> float | None:
+    """About how long PyTorch's SDPA takes for a forward pass of one batch entry at head dim 128 with a dense mask of so
+    many planes: scaled by the pairs from the fastest recorded run, since no pair is skipped whatever the mask.
+
+    None where nothing was recorded, and where so large a mask does not fit that GPU.
+    """
+    timed = [
+        row for row in shipped_results()
+        if row.provider.startswith("sdpa_dense") and (row.direction, row.head_dim) == ("forward", 128)
+        and row.median_ms and row.where and gpu in row.where.device
+    ]  # fmt: skip
+    if not timed:
+        return None
+    row = min(timed, key=lambda row: row.median_ms / (row.batch * row.heads * row.seqlen_q * row.seqlen_k))
+    case = BenchCase("", seqlen_q, seqlen_k, heads=heads, passes=("forward",))
+    if estimate_bytes(case, "dense", 1, planes).total > row.where.total_memory_bytes:
+        return None
+    return row.median_ms * heads * seqlen_q * seqlen_k / (row.batch * row.heads * row.seqlen_q * row.seqlen_k)
 
 
 def _fit(amounts: np.ndarray, times: np.ndarray, test: float) -> np.ndarray:
@@ -208,18 +182,18 @@ class _Row(NamedTuple):
     ms: float
 
 
-def _measured(gpu: str, head_dim: int, direction: str) -> tuple[list[_Row], str, str, str]:
+def _measured(gpu: str, head_dim: int, direction: str, engine: str) -> tuple[list[_Row], str, str, str]:
     """(rows, device, backend, basis)."""
     if gpu == "A100":
-        rows = [_paper_row(row, direction) for row in paper_rows() if row.head_dim == head_dim]
+        rows = [_paper_row(row, direction, engine) for row in paper_rows() if row.head_dim == head_dim]
         return rows, "NVIDIA A100-SXM 80GB", "the paper's", "the paper's tables"
     by_backend = defaultdict(list)
     for row in shipped_results():
-        ours = row.provider.startswith("flashmask") and row.status == "ok" and row.median_ms and not row.warning
+        timed = row.provider.startswith(engine) and row.status == "ok" and row.median_ms and not row.warning
         shape = (row.dtype, row.heads, row.head_dim, row.direction) == ("bfloat16", row.kv_heads, head_dim, direction)
-        if ours and shape and row.where and gpu in row.where.device:
+        if timed and shape and row.where and gpu in row.where.device:
             by_backend[row.backend].append(row)
-    for backend in OUR_BACKENDS:
+    for backend in OUR_BACKENDS if engine == "flashmask" else by_backend:
         rows = _newest(by_backend[backend])
         if rows:
             found = [_recorded_row(row) for row in rows]
@@ -235,17 +209,20 @@ def _tile_rows(backend: str, head_dim: int, direction: str) -> int:
 def _recorded_row(row: BenchRow) -> _Row:
     rows = _tile_rows(row.backend, row.head_dim, row.direction)
     amounts = np.array(recorded_work(row, rows).amounts)
-    amounts[RATES.index("skipped")] = 0.0  # ours do not come by them
+    amounts[RATES.index("skipped")] = 0.0  # neither engine comes by them
     return _Row(row.mask_name or row.mask, row.seqlen_k, row.batch * row.heads * amounts, row.median_ms)
 
 
-def _paper_row(row: PaperRow, direction: str) -> _Row:
+def _paper_row(row: PaperRow, direction: str, engine: str) -> _Row:
     """The mean of its samples, scaled to the row's own rho; its document rows are those of another mask."""
     counts = paper_tiles()["shifted_document" if row.mask == "document" else row.mask, row.seqlen]["mean"]
-    scale = (1 - row.own_rho("flashmask", direction)) * sum(counts) / (sum(counts) - counts[0])
+    scale = (1 - row.own_rho(engine, direction)) * sum(counts) / (sum(counts) - counts[0])
     work = Work.counted((0, *(scale * count for count in counts[1:])), row.seqlen, row.seqlen, *_paper_packing(row.mask))
     planes = TOKENS // row.seqlen * HIDDEN // row.head_dim
-    return _Row(row.mask, row.seqlen, planes * np.array(work.amounts), row.ms["flashmask", direction])
+    amounts = np.array(work.amounts)
+    if engine == "flex":
+        amounts[RATES.index("skipped")] = 0.0
+    return _Row(row.mask, row.seqlen, planes * amounts, row.ms[engine, direction])
 
 
 def _newest(rows):
@@ -272,7 +249,7 @@ def _recorded_work(text: str, name: str, seqlen_q: int, seqlen_k: int, rows: int
 
 @cache
 def _paper_packing(name: str) -> tuple[bool, int]:
-    return _packing(build(paper_mask_text(name, 8192), 8192).canonical())
+    return packing(build(paper_mask_text(name, 8192), 8192).canonical())
 
 
 def merge_ms(passes: int, batch: int, seqlen_q: int, heads: int, head_dim: int) -> float:

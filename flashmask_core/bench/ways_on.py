@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..masks.column_mask import ColumnMask
 from ..masks.fit import Fit
 from ..tiles.classify import TileKind, classify_tiles
+from .paper import DIRECTIONS
 from .tile_time import merge_ms, time_model
 
 # Columns of all the passes together that are counted tile by tile; more passes than that are no sensible answer.
@@ -58,9 +59,6 @@ def ways_on(
         WayOn(*way, *_tiles(way[1], block_m, block_n), *(estimated_ms(way[1], batch, heads, head_dim, d) for d in DIRECTIONS))
         for way in ways
     ]
-
-
-DIRECTIONS = ("forward", "backward")
 
 
 def _tiles(masks, block_m: int, block_n: int) -> tuple[int | None, int | None]:

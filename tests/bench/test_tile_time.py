@@ -6,7 +6,8 @@ import pytest
 import flashmask_core as fm
 from flashmask_core.bench.paper import count_tiles, paper_rows, paper_tiles, shifted_document
 from flashmask_core.bench.recorded import recorded_results
-from flashmask_core.bench.tile_time import Work, merge_ms, time_model
+from flashmask_core.bench.tile_time import dense_ms, merge_ms, time_model
+from flashmask_core.bench.tile_work import Work, kept_bytes
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, PaperSample
 
 MODELS = [(gpu, d, direction) for gpu in ("H200", "A100") for d in (128, 64) for direction in ("forward", "backward")]
@@ -68,6 +69,53 @@ def test_the_papers_tables_are_told_too(head_dim, direction):
     assert max(map(abs, model.fit_errors)) < 0.075
 
 
+@pytest.mark.parametrize("head_dim, direction, most", [(128, "forward", 0.11), (128, "backward", 0.1),
+                                                       (64, "forward", 0.28), (64, "backward", 0.14)])  # fmt: skip
+def test_flex_attention_has_a_model_with_an_error_of_its_own(head_dim, direction, most):
+    model = time_model(head_dim, direction, engine="flex")
+    rows = [row for row in recorded_results()
+            if (row.provider, row.head_dim, row.direction) == ("flex", head_dim, direction)]  # fmt: skip
+    assert len(rows) == 36 and set(model.held_out) == set(PAPER_MASKS) and list(model.held_out_lengths) == list(PAPER_LENGTHS)
+    for row in rows:
+        told = model.ms(Work.of(fm.mask(row.mask, row.seqlen_q)), row.batch * row.heads)
+        assert told == pytest.approx(row.median_ms, rel=model.worst_error)
+    assert model.worst_error < most and model.mean_error < 0.09
+    assert model.rates != time_model(head_dim, direction).rates
+    assert model.covers(8192, 131072) and not model.covers(8192, 131073) and not model.covers(1, 8192)
+
+
+def test_a_dense_mask_takes_what_was_recorded_scaled_by_the_pairs():
+    best = min(row.median_ms for row in recorded_results()
+               if row.provider.startswith("sdpa_dense") and row.direction == "forward")  # fmt: skip
+    assert dense_ms(8192, 8192, 32) == pytest.approx(best / 16)
+    assert dense_ms(16384, 32768, 64) == pytest.approx(best)
+    assert dense_ms(131072, 131072, 32) and dense_ms(1 << 20, 1 << 20, 32) is None
+    assert dense_ms(32768, 32768, 64, planes=64) is None  # a mask for every head
+
+
+def test_what_the_kernels_keep_is_what_was_recorded():
+    rows = [row for row in recorded_results() if row.provider == "flashmask" and row.seqlen_q <= 32768]
+    assert {row.head_dim for row in rows} == {64, 128} and len(rows) == 96
+    for row in rows:
+        assert kept_bytes(fm.mask(row.mask, row.seqlen_q), 192 if row.head_dim == 64 else 128) == row.mask_bytes
+
+
+@pytest.mark.parametrize("text", ["causal", "causal_blockwise(500, 500)", "document(500, 500)", "global_sliding_window(64, 100, 100)"])
+def test_what_the_kernels_keep_of_a_ragged_mask(text):
+    pytest.importorskip("triton")
+    from flashmask_core.kernels.hopper_launch import packed_vectors
+    from flashmask_core.tiles.tile_runs import TileRuns, padded_vectors
+
+    mask = fm.mask(text, 1000)
+    packing = dict(causal=mask.causal, bounds=mask.bounds)
+    vectors = padded_vectors(mask.vectors, **packing)
+    tensors = {x.data_ptr(): x for x in (*vectors, packed_vectors(vectors, **packing))}
+    own = {x.data_ptr() for x in mask.vectors}
+    copies = sum(x.nbytes for at, x in tensors.items() if at not in own)
+    lists = 2 * TileRuns.empty(1, 8, mask.device).nbytes
+    assert kept_bytes(mask) == mask.nbytes + copies + lists
+
+
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_rates_of_8K_tell_32K_of_another_kernel_on_the_same_gpu(direction):
     """FlexAttention was recorded at both lengths: the sum over tiles carries over, whatever is fitted to it."""
@@ -94,6 +142,7 @@ def test_what_work_a_mask_is():
     assert Work.of(fm.mask("causal", 128, 1024)) == Work(1, 7, 1, 0, 0, (8, 1))
     both = fm.ColumnMask.stack([fm.mask("causal", 1024), fm.mask("full", 1024)], "head")
     assert (Work.of(both).partial, Work.of(both).full) == (4, 46)
+    assert Work.of(fm.mask("full", 0, 0)) == Work(0, 0, 0, 0, 0) and time_model().ms(Work.of(fm.mask("full", 0, 0)), 8) == 0
 
 
 def test_the_tiles_are_those_of_the_kernel():
@@ -114,9 +163,17 @@ def test_one_long_line_cannot_be_shared():
 
 
 def test_what_was_not_measured_has_no_model():
-    assert time_model(48) is None and time_model(128, "both") is None
-    with pytest.raises(ValueError, match="gpu: wanted one of H200, A100, got 'B200'"):
-        time_model(gpu="B200")
+    assert time_model(48) is None
+    for wrong, said in (
+        (dict(gpu="B200"), "gpu: wanted one of H200, A100, got 'B200'"),
+        (dict(direction="sideways"), "direction: wanted one of forward, backward, got 'sideways'"),
+        (dict(direction="both"), "direction: wanted one of forward, backward, got 'both'"),
+        (dict(engine="dense"), "engine: wanted one of flashmask, flex, got 'dense'"),
+        (dict(head_dim="128"), "head_dim: wanted a whole number such as 64 or 128, got '128'"),
+        (dict(head_dim=128.0), "head_dim: wanted a whole number such as 64 or 128, got 128.0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            time_model(**wrong)
     assert merge_ms(1, 1, 64, 1, 64) == 0 and merge_ms(2, 1, 8192, 32, 128) > 0
 
 

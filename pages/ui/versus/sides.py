@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 import flashmask_core as fm
-from flashmask_core.bench.ways_on import DIRECTIONS, MAX_COUNTED_COLUMNS, estimated_ms
+from flashmask_core.bench.paper import DIRECTIONS
+from flashmask_core.bench.ways_on import MAX_COUNTED_COLUMNS, estimated_ms
 from flashmask_core.masks.compare import Difference, runs_of
 from flashmask_core.masks.lint import Finding
 
