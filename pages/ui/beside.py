@@ -18,7 +18,7 @@ def cards_of(built: Built, screen: Screen) -> None:
         tile_counts(*built.source, screen.block_m, screen.block_n, rule)
         for rule in (screen.rule, "paper" if screen.rule == "exact" else "exact")
     )
-    st.html(cards.tiles_card(counts, other, screen.rule))
+    st.html(cards.tiles_card(counts, other, screen.rule, small=cards.this_plane(built)))
     st.html(cards.memory_card(built))
     card = recorded.card(built, screen)
     st.html(card or cards.work_card(built, screen.heads))

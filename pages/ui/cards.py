@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from flashmask_core.bench.tile_work import kept_bytes
+
 from .build import Built, TileCounts
-from .words import bytes_text, percent_text, ratio_text
+from .words import bytes_text, heads_text, percent_text, ratio_text
 
 
 def row(label: str, value: str, key: str = "") -> str:
@@ -21,7 +23,12 @@ def card(title: str, big: str, body: str, *, small: str = "", foot: str = "") ->
     return f'<div class="fm-card"><div>{title}{small}</div><div class="big">{big}</div>{body}{foot}</div>'
 
 
-def tiles_card(counts: TileCounts, other: TileCounts, rule: str) -> str:
+def this_plane(built: Built) -> str:
+    """ "this plane" of a mask with several batch entries or heads, else empty."""
+    return "this plane" if built.whole.batch * built.whole.heads > 1 else ""
+
+
+def tiles_card(counts: TileCounts, other: TileCounts, rule: str, *, small: str = "") -> str:
     """Tiles skipped by the rule that is on, and what the other rule would make of them."""
     shares = "".join(
         f'<div class="fm-{kind}" style="flex:{n}"></div>'
@@ -43,21 +50,26 @@ def tiles_card(counts: TileCounts, other: TileCounts, rule: str) -> str:
         )
     else:
         foot = "The exact rule and the paper's agree on every tile here."
-    return card("Tiles the kernel skips", f"{percent_text(counts.empty, counts.total)} %", body, foot=foot)
+    return card("Tiles the kernel skips", f"{percent_text(counts.empty, counts.total)} %", body, small=small, foot=foot)
 
 
 def memory_card(built: Built) -> str:
-    """Bytes of the mask as a dense bool matrix and as vectors."""
+    """Bytes of the mask as a dense bool matrix, as vectors, and as what our kernels keep on a GPU."""
     dense, vectors = built.seqlen_q * built.seqlen_k, built.mask.nbytes
-    if dense >= vectors:
-        big = f"{ratio_text(dense / vectors)}× less"
-    else:
-        big = f"{ratio_text(vectors / dense)}× more"
     flag = "causal" if built.mask.causal else "not causal"
     body = row("dense, bool", bytes_text(dense)) + row(f"vectors, {built.mask.bounds} × int32", bytes_text(vectors))
-    if built.seqlen_k >= 1024:  # lists for forward and backward, some 16 bytes a token
-        body += row("+ GPU tile lists", f"≈ {bytes_text(16 * built.seqlen_k)}")
-    return card("Memory of the mask", big, body, small=flag)
+    foot = ""
+    if built.seqlen_k >= 1024:
+        kept = kept_bytes(built.mask)
+        body += row("kept on a GPU", bytes_text(kept))
+        foot = f"{_times_less(dense, vectors)} are the vectors alone; with the lists of tiles that a GPU keeps it is {_times_less(dense, kept)}."
+    small = ", ".join(filter(None, (flag, this_plane(built))))
+    return card("Memory of the mask", _times_less(dense, vectors), body, small=small, foot=foot)
+
+
+def _times_less(dense: int, other: int) -> str:
+    """ "2,048× less", "3.2× more"."""
+    return f"{ratio_text(dense / other)}× less" if dense >= other else f"{ratio_text(other / dense)}× more"
 
 
 def work_card(built: Built, heads: int, head_dim: int = 128) -> str:
@@ -69,7 +81,7 @@ def work_card(built: Built, heads: int, head_dim: int = 128) -> str:
         + row("forward", flops_text(flops * built.pairs))
         + row("dense forward", flops_text(flops * pairs))
     )
-    return card("Pairs that count", f"{percent_text(built.pairs, pairs)} %", body, small=f"{heads} heads, D {head_dim}")
+    return card("Pairs that count", f"{percent_text(built.pairs, pairs)} %", body, small=f"{heads_text(heads)}, D {head_dim}")
 
 
 def flops_text(count: int) -> str:

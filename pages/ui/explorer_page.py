@@ -62,7 +62,8 @@ def explorer_page(
         built.mask, identity=built.identity, block=block, rule=rule, selection=spot, view=view, drawn=True
     )
     n = f"{built.seqlen_q:,} queries × {built.seqlen_k:,} keys"
-    told = cards.tiles_card(counts, other, rule) + cards.memory_card(built) + cards.work_card(built, heads)
+    told = cards.tiles_card(counts, other, rule, small=cards.this_plane(built))
+    told += cards.memory_card(built) + cards.work_card(built, heads)
     return _PAGE.format(
         title=escape(built.text[:80]),
         text=escape(built.text[:4000]),

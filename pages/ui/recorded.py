@@ -11,13 +11,14 @@ import streamlit as st
 from flashmask_core.bench.charts import engine_label
 from flashmask_core.bench.recorded import shipped_problem, shipped_results
 from flashmask_core.bench.result import BenchRow
-from flashmask_core.bench.tile_time import BLOCK, recorded_work
+from flashmask_core.bench.tile_time import recorded_work
+from flashmask_core.bench.tile_work import BLOCK
 
 from . import build, cards, estimate, state
 from .build import Built, tile_counts
 from .link import Screen, name_of
 from .measure import results
-from .words import plain, ratio_text
+from .words import heads_text, plain, ratio_text
 
 _OCTAVE = 1 / 32  # of unlikeness: twice the length counts as much as that share of the tiles
 
@@ -111,35 +112,44 @@ def _lengths(of: BenchRow | Built) -> str:
 
 
 def card(built: Built, screen: Screen) -> str:
-    """The card of the recorded case with the mask of the screen, else of an estimate; empty where there is neither."""
+    """The card of the recorded case with the mask of the screen, else of an estimate; empty where there is neither.
+
+    Both are of one batch entry. A recorded mask has one plane.
+    """
     found = nearest(built, screen)
-    if found is None or not found[1]:
+    if found is None or not found[1] or built.whole.batch * built.whole.heads > 1:
         return estimate.card(built, screen)
     rows, _ = found
     ours = _best(rows, "flashmask", "forward")
     dense, flex = _best(rows, "sdpa_dense", "forward"), _best(rows, "flex", "forward")
     rival, name = (flex, "FlexAttention") if flex else (dense, "the dense mask")
     if rival is None:
-        body, big = "", f"{ours.median_ms:.2f} ms"
+        body, big = "", _an_entry(ours)
     else:
         faster = rival.median_ms >= ours.median_ms
         ratio = rival.median_ms / ours.median_ms if faster else ours.median_ms / rival.median_ms
         big = f"{ratio_text(ratio)}× {'faster' if faster else 'slower'}"
         body = f"<small>than {name}, forward</small>"
-    body += cards.row(f"FlashMask ({ours.backend})", f"{ours.median_ms:.2f} ms")
+    body += cards.row(f"FlashMask ({ours.backend})", _an_entry(ours))
     if flex:
-        body += cards.row("FlexAttention", f"{flex.median_ms:.2f} ms")
+        body += cards.row("FlexAttention", _an_entry(flex))
     if dense:
         other_run = "" if (dense.date_utc or "")[:10] == (ours.date_utc or "")[:10] else ", another run"
-        body += cards.row(f"dense ({dense.backend}{other_run})", f"{dense.median_ms:.2f} ms")
+        body += cards.row(f"dense ({dense.backend}{other_run})", _an_entry(dense))
     device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
     where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
     date = (ours.date_utc or "")[:10]
     commit = (ours.where.commit or "")[:7] if ours.where else ""
+    share = "" if ours.batch == 1 else f"Measured at B {ours.batch}: times are those divided by {ours.batch}. "
     return cards.card(
-        f"Measured {where}", big, body, small=f"D {ours.head_dim}, {ours.heads} heads, B {ours.batch}",
-        foot=f"{ours.dtype}. {date} {commit}".strip() + ".",
+        f"Measured {where}", big, body, small=f"D {ours.head_dim}, {heads_text(ours.heads)}, B 1",
+        foot=f"{share}{ours.dtype}. {date} {commit}".strip() + ".",
     )  # fmt: skip
+
+
+def _an_entry(row: BenchRow) -> str:
+    """The time of one batch entry: "0.290 ms"."""
+    return f"{row.median_ms / row.batch:#.3g} ms"
 
 
 def section(built: Built, screen: Screen, *, folded: bool) -> None:

@@ -45,7 +45,7 @@ def offer(error: fm.NotRepresentableError, screen: Screen) -> Built:
         for column, one in zip(columns, _costs(item_title, screen, file)):
             with column:
                 _card(one, way, fit)
-        st.caption(f"Tiles of {screen.tile}. {estimate.basis(screen.heads)}")
+        st.caption(f"Tiles of {screen.tile}. {estimate.basis(screen)}")
         _list(fit)
     return of_screen(screen, way)
 

@@ -30,6 +30,11 @@ def percent_text(part: int, whole: int) -> str:
     return next(text for digits in range(1, 20) if 0 < float(text := f"{value:.{digits}f}") < 100)
 
 
+def heads_text(count: int) -> str:
+    """ "1 head", "32 heads"."""
+    return f"{count} head{'s' * (count != 1)}"
+
+
 def tile_of(text: str, largest: int) -> tuple[int, int] | None:
     """ "128 × 64", "128x64" or "128" -> (rows, columns), each from 1 to `largest`; None if it is no such tile."""
     number = f"([0-9]{{1,{len(str(largest))}}})"

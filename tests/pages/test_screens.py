@@ -7,7 +7,6 @@ from page_tools import html_of
 from streamlit.delta_generator import DeltaGenerator
 
 import flashmask_core as fm
-from flashmask_core.bench.tile_time import Work, time_model
 from flashmask_core.masks.examples import EXAMPLES
 from flashmask_core.masks.patterns import PATTERNS
 from pages.ui.bar import shortened
@@ -170,23 +169,13 @@ def test_extreme_lengths_have_a_screen(open_app, query):
 def test_cards_say_what_the_library_counts(open_app):
     text = html_of(open_app())
     assert "85.1 %" in text and ">3,485<" in text and ">151<" in text and ">460<" in text
-    assert "2,048× less" in text and "64 MiB" in text and "32 KiB" in text
+    assert "2,048× less" in text and "64 MiB" in text and "32 KiB" in text and "65.5 KiB" in text
+    assert "with the lists of tiles that a GPU keeps it is 1,001× less" in text
 
 
 def test_a_recorded_mask_is_compared_with_its_rival_by_name(open_app):
     text = html_of(open_app())
     assert "Measured on an H200" in text and "than FlexAttention, forward" in text and "was not recorded" not in text
-
-
-@pytest.mark.parametrize("text", ["prefix_lm(1000)", "sliding_window(300)", "causal & (k < 0)"])
-def test_a_mask_that_was_not_measured_gets_an_estimate_with_its_error(open_app, text):
-    app = open_app(mask=text, n=8192, heads=16)
-    page = html_of(app)
-    assert "Measured on an H200" not in page and "Estimated for an H200 <small>D 128, 16 heads, B 1</small>" in page
-    forward, backward = (time_model(128, direction) for direction in ("forward", "backward"))
-    assert f"± {100 * forward.worst_error:.0f} %" in page and f"± {100 * backward.worst_error:.0f} %" in page
-    ms = forward.ms(Work.of(fm.mask(text, 8192)), 16)
-    assert (f"≈ {ms:.3g} ms" if ms >= 0.05 else "< 0.05 ms") in page and "Not measured" in page
 
 
 def test_files_of_a_mask_that_does_not_fit_say_which_mask_they_hold(open_app):

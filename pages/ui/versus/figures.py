@@ -34,7 +34,7 @@ def table_html(sides: tuple[Side, Side], costs: tuple[Cost, Cost]) -> str:
 def basis(screen: Screen) -> str:
     """What the numbers of the table rest on."""
     tiles = f"Tiles of {screen.tile}, {screen.rule} rule."
-    return f"{tiles} {estimate.basis(screen.heads)}".strip()
+    return f"{tiles} {estimate.basis(screen)}".strip()
 
 
 def _computed(cost: Cost) -> int | None:
