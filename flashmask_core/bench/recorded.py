@@ -46,16 +46,10 @@ def recorded_results(path: str | Path = RECORDED_PATH) -> list[BenchRow]:
         wrong = f"it cannot be read ({error.strerror})"
     except ValueError as error:
         wrong = str(error)
-    raise ValueError(f"the recorded results {path} are damaged: {wrong}. {_way_out(path)}")
-
-
-def _way_out(path: Path) -> str:
-    if path == RECORDED_PATH:
-        return (
-            f"Restore the file with `git checkout {path.name}` in its folder or by installing again; or delete it and "
-            "measure anew with `python -m flashmask_core bench --reproduce`."
-        )
-    return f"Delete the file and record again with `--record {path}`."
+    again = "Restore it with git or install again, or delete it and measure anew with bench --reproduce."
+    if path != RECORDED_PATH:
+        again = "Delete it and record again."
+    raise ValueError(f"{path} is damaged: {wrong}. {again}")
 
 
 def _rows(text: str) -> list[BenchRow]:

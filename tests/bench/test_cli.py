@@ -162,7 +162,7 @@ def test_nothing_recorded_yet(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(cli_recorded, "recorded_results", lambda: [])
     assert main(["bench", "--recorded"]) == 2 and "no recorded results" in capsys.readouterr().err
     (tmp_path / "bad.json").write_text('{"schema": 7}')
-    with pytest.raises(ValueError, match="bad.json are damaged: schema: wanted 1, got 7"):
+    with pytest.raises(ValueError, match="bad.json is damaged: schema: wanted 1, got 7"):
         recorded_results(tmp_path / "bad.json")
 
 

@@ -89,14 +89,14 @@ def test_a_row_that_cannot_be_right_is_named_and_not_recorded(field, value, word
 def test_a_damaged_recording_is_one_sentence_and_a_way_out(text, words, tmp_path, monkeypatch, capsys):
     path = tmp_path / "r.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="r.json are damaged: ") as problem:
+    with pytest.raises(ValueError, match="r.json is damaged: ") as problem:
         recorded_results(path)
-    assert words in str(problem.value) and f"record again with `--record {path}`" in str(problem.value)
+    assert words in str(problem.value) and "Delete it and record again." in str(problem.value)
     assert "Error" not in str(problem.value)
     monkeypatch.setattr(recorded, "RECORDED_PATH", path)
-    assert shipped_results() == [] and "`git checkout r.json`" in recorded.shipped_problem()
+    assert shipped_results() == [] and "Restore it with git" in recorded.shipped_problem()
     assert main(["bench", "causal", "--seqlen", "8", "--record", str(path)]) == 2
-    assert "are damaged" in capsys.readouterr().err and path.read_text() == text
+    assert "is damaged" in capsys.readouterr().err and path.read_text() == text
 
 
 def _record(path, masks, ready):

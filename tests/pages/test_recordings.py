@@ -48,7 +48,7 @@ def test_a_row_that_cannot_be_right_is_told_and_the_pages_stand(field, value, op
         app = open_app(page)
         assert not app.exception, page
         told = [one.value for one in (app.caption if page == "compose" else app.warning)]
-        assert sum("bench.json are damaged: row 8: " in text.replace("\\", "") for text in told) == 1, (page, told)
+        assert sum("bench.json is damaged: row 8: " in text.replace("\\", "") for text in told) == 1, (page, told)
 
 
 @pytest.mark.parametrize("how", ["a field of a later version", "cut", "no rows", "no file"])
@@ -66,7 +66,7 @@ def test_every_page_stands_without_the_recordings(how, open_app, forgetful, monk
         assert not app.exception, (page, how)
         told = [warning.value for warning in app.warning]
         assert len(told) == (unreadable and file is not None) and all(file in text for text in told)
-        assert page == "train" or all("damaged: " in text and "Restore the file with" in text for text in told)
+        assert page == "train" or all("damaged: " in text and "Restore it with" in text for text in told)
         captions = [caption.value for caption in app.caption if "damaged: " in caption.value]
         assert len(captions) == (page == "compose" and unreadable) and all("Restore" in text for text in captions)
         if page == "paper":
