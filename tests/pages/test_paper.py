@@ -77,6 +77,31 @@ def test_the_numbers_are_those_of_the_rows(open_app):
     assert scaled.here["flashmask"] == facts.Times(0.4, 10000.0, 1, "hopper")
 
 
+def test_the_headline_holds_at_the_length_it_names(open_app):
+    found = facts.document_finding(32768)
+    assert found.tells and found.paper[0] - 0.002 < found.shifted < found.paper[0] and found.document < found.paper[0] - 0.015
+    others = facts.document_elsewhere(32768)
+    assert [one.seqlen for one in others] == [8192, 131072] and not any(one.tells for one in others)
+    counted = facts.document_finding(8192)
+    assert (counted.document, counted.shifted) == pytest.approx((others[0].document, others[0].shifted), abs=5e-5)
+    page = html_of(open_app("paper"))
+    assert "At 32K the paper’s document rows are those of another mask." in page and "0.9190 to 0.9199" in page
+    assert "8K (0.7409 against 0.7405, its rows 0.7455 to 0.7467)" in page
+    assert "128K (0.9086 against 0.9099, its rows 0.9090 to 0.9107)" in page
+
+
+@pytest.mark.parametrize("table", BLOCKS)
+def test_ms_and_the_timed_rho_give_the_tflops(table):
+    block = BLOCKS[table]
+    for direction, products in (("forward", 4), ("backward", 10)):
+        for line in facts.lines(block, direction, next(iter(facts.recorded().values()))):
+            times = line.here["flashmask"]
+            dense = products * block.batch * block.heads * block.seqlen**2 * block.head_dim
+            assert times and times.tflops == pytest.approx(dense * (1 - line.timed_rho) / times.ms / 1e9, rel=1e-6)
+            shown = f'title="ρ of the sample that is timed: {line.timed_rho:.4f}">{line.rho:.4f}<'
+            assert shown in tables.comparison([line], "H200")
+
+
 def test_the_gain_of_both_passes_is_the_papers():
     for block in BLOCKS.values():
         for line in facts.lines(block, "total", []):

@@ -141,13 +141,19 @@ def _readable(history: History, run_id: str) -> list[BenchRow]:
 
 @dataclass(frozen=True)
 class DocumentFinding:
-    """At a length: rho as the paper prints it for document, the one its row stands for, those of two masks."""
+    """At a length: rho as the paper prints it for document, the least and the most its rows stand for, those of two masks."""
 
     seqlen: int
     printed: float
-    paper: float
+    paper: tuple[float, float]
     document: float
     shifted: float
+
+    @property
+    def tells(self) -> bool:
+        """Whether the two masks lie further apart than the paper's own rows, so that these say which it is."""
+        low, high = self.paper
+        return abs(self.shifted - self.document) > high - low
 
 
 def _row(mask: str, seqlen: int):
@@ -157,9 +163,22 @@ def _row(mask: str, seqlen: int):
 
 def document_finding(seqlen: int) -> DocumentFinding:
     """Counted over the five samples."""
-    row = _row("document", seqlen)
     shifted = [shifted_document(sample) for sample in paper_samples(seqlen)]
-    return DocumentFinding(seqlen, row.rho, row.own_rho(), mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
+    return _document_finding(seqlen, mean_rho(sample_masks("document", seqlen)), mean_rho(shifted))
+
+
+def document_elsewhere(seqlen: int) -> list[DocumentFinding]:
+    """At the paper's other lengths, from the counts that are shipped."""
+    return [
+        _document_finding(n, paper_tiles()["document", n]["rho"], paper_tiles()["shifted_document", n]["rho"])
+        for n in PAPER_LENGTHS if n != seqlen
+    ]  # fmt: skip
+
+
+def _document_finding(seqlen: int, document: float, shifted: float) -> DocumentFinding:
+    rows = [row for row in paper_rows() if (row.mask, row.seqlen) == ("document", seqlen)]
+    own = [row.own_rho("flashmask", direction) for row in rows for direction in _directions("total")]
+    return DocumentFinding(seqlen, rows[0].rho, (min(own), max(own)), document, shifted)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def latency(lines: list[Line], colors: dict, here: str) -> go.Figure:
                 x=x, y=y, mode="markers", name=label, legendgroup=engine, showlegend=engine not in named,
                 marker={"color": colors[color], "symbol": symbol, "size": 9, "line": {"width": 2}},
                 text=[name_text(line.mask) for line in known], row=1, col=column,
-                hovertemplate="%{text}: ρ %{x:.3f}, %{y:.2f} ms<extra>" + label + "</extra>",
+                hovertemplate="%{text}: ρ %{x:.4f}, %{y:.2f} ms<extra>" + label + "</extra>",
             )  # fmt: skip
             named.add(engine)
             if len(known) > 2:

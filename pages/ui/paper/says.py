@@ -28,7 +28,8 @@ def about(block: Block, lines: list[Line]) -> str:
     text = (
         f"B {block.batch}, H {block.heads}, N {block.seqlen:,}, D {block.head_dim}, bfloat16: {TOKENS:,} tokens. "
         "TFLOP/s count 4·B·H·N²·D·(1 − ρ), 2.5 times that backward, with ρ of 128 × 128 tiles. “ours” is the mean of "
-        "the five samples by the paper’s rule; timed is the one with the median number of documents."
+        "the five samples by the paper’s rule; timed is the one with the median number of documents, whose ρ the TFLOP/s measured "
+        "here count: point at the number under “ours”, or at the mask in the plot of times, to read it."
     )
     measured = [line.here["flashmask"] for line in lines if line.here["flashmask"]]
     batches = sorted({times.batch for times in measured} - {block.batch})
@@ -45,14 +46,23 @@ def about(block: Block, lines: list[Line]) -> str:
     return text
 
 
-def document_card(found: DocumentFinding) -> str:
-    """The paper's document rows are those of another mask."""
-    return _card(
-        "The paper’s document rows are those of another mask.", found.shifted, found.document,
-        f"At {found.seqlen // 1024}K the samples give ρ = {found.document:.4f} for the document mask. The table prints "
-        f"{found.printed:.2f}, and its forward time and TFLOP/s stand for {found.paper:.4f}. A mask whose upper end "
-        f"moves on by the <i>next</i> document’s length gives {found.shifted:.4f}.",
+def document_card(found: DocumentFinding, elsewhere: list[DocumentFinding]) -> str:
+    """The paper's document rows are those of another mask, at a length where this can be told."""
+    near = " and ".join(
+        f"{one.seqlen // 1024}K ({one.shifted:.4f} against {one.document:.4f}, its rows {_range(one)})"
+        for one in elsewhere if not one.tells
     )  # fmt: skip
+    return _card(
+        f"At {found.seqlen // 1024}K the paper’s document rows are those of another mask.", found.shifted, found.document,
+        f"The samples give ρ = {found.document:.4f} for the document mask. The table prints {found.printed:.2f}, and its "
+        f"times and TFLOP/s stand for {_range(found)}. A mask whose upper end moves on by the <i>next</i> document’s length "
+        f"gives {found.shifted:.4f}." + f" At {near} the two lie too near each other to tell." * bool(near),
+    )  # fmt: skip
+
+
+def _range(found: DocumentFinding) -> str:
+    low, high = found.paper
+    return f"{low:.4f} to {high:.4f}"
 
 
 def exact_card(found: ExactFinding) -> str:

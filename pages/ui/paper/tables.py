@@ -29,7 +29,7 @@ def comparison(lines: list[Line], here: str) -> str:
     nothing = f'<td colspan="3" rowspan="{len(lines)}" class="fm-apart fm-nothing" {_of(here)}>{NOT_MEASURED}</td>'
     rows = "".join(
         f'<tr><th scope="row">{name_text(line.mask)}</th><td {_of("ρ paper")}>{line.paper_rho:.2f}</td>'
-        f'<td {_of("ours")}>{line.rho:.4f}</td>'
+        f'<td {_of("ours")} title="ρ of the sample that is timed: {line.timed_rho:.4f}">{line.rho:.4f}</td>'
         + (_cells(line.here, line.gain(line.here), here) if some else nothing * (line is lines[0]))
         + _cells(line.paper, line.gain(line.paper), _PAPER)
         + "</tr>"
