@@ -70,7 +70,8 @@ def add_bench_command(commands) -> None:
                        help="append rows to this file as JSON lines; what it holds is not measured again")  # fmt: skip
     bench.add_argument("--report", type=Path, metavar="FILE", help="write the rows as one HTML file with charts")
     bench.add_argument("--record", type=Path, nargs="?", const=RECORDED_PATH, metavar="FILE",
-                       help="add the rows to the recording that is shipped with the library, or to FILE")  # fmt: skip
+                       help="add rows with a sound time to the recording that is shipped with the library, or to FILE, beside "
+                       "those of other GPUs")  # fmt: skip
     bench.add_argument("--reproduce", metavar="BLOCKS", nargs="?", const="all",
                        help="measure the paper's tables: its twelve masks at 8K, 32K and 128K with D 128 and 64, or the "
                        "blocks named, such as 8192x128,32768x64. --out (default paper.jsonl) keeps every row, so the "

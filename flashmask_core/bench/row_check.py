@@ -26,23 +26,28 @@ class RowCheck:
 
     def __call__(self, row: BenchRow) -> None:
         """ValueError, naming the field, for a row that cannot be right."""
-        for name in _SIZES:
-            if getattr(row, name) > MAX_SEQLEN:
-                raise ValueError(f"{name}: wanted at most {MAX_SEQLEN:,}, got {getattr(row, name):,}")
-        if row.direction not in PASSES:
-            raise ValueError(f"direction: wanted one of {', '.join(PASSES)}, got {row.direction[:40]!r}")
-        BenchCase(
-            row.mask, row.seqlen_q, row.seqlen_k, row.batch, row.heads, row.kv_heads, row.head_dim, row.dtype,
-            block=row.block, providers=(row.provider,),
-        )  # fmt: skip
-        _check_numbers(row)
-        if row.date_utc is not None:
-            _check_date(row.date_utc)
+        check_row(row)
         mask = row.mask, row.seqlen_q, row.seqlen_k
         if mask not in self._built:
             self._built[mask] = _problem(*mask)
         if self._built[mask]:
             raise ValueError(f"mask: {self._built[mask]}")
+
+
+def check_row(row: BenchRow) -> None:
+    """ValueError, naming the field, for a row that cannot be right whatever its mask is."""
+    for name in _SIZES:
+        if getattr(row, name) > MAX_SEQLEN:
+            raise ValueError(f"{name}: wanted at most {MAX_SEQLEN:,}, got {getattr(row, name):,}")
+    if row.direction not in PASSES:
+        raise ValueError(f"direction: wanted one of {', '.join(PASSES)}, got {row.direction[:40]!r}")
+    BenchCase(
+        row.mask, row.seqlen_q, row.seqlen_k, row.batch, row.heads, row.kv_heads, row.head_dim, row.dtype,
+        block=row.block, providers=(row.provider,),
+    )  # fmt: skip
+    _check_numbers(row)
+    if row.date_utc is not None:
+        _check_date(row.date_utc)
 
 
 def _check_numbers(row: BenchRow) -> None:

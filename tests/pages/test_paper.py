@@ -29,6 +29,7 @@ def made(block, engine: str, direction: str, ms: float, **values) -> BenchRow:
         seqlen_q=block.seqlen, seqlen_k=block.seqlen, batch=block.batch, heads=block.heads, kv_heads=block.heads,
         head_dim=block.head_dim, dtype="bfloat16", backend="hopper", median_ms=ms, tflops_rho=1000 / ms, rho=0.5,
         density=0.5, mask_bytes=4 * block.seqlen, check="passed", where=DeviceInfo("NVIDIA H999"),
+        lower_quartile_ms=ms, upper_quartile_ms=ms, tflops_density=900 / ms,
         date_utc="2026-01-01",
     )  # fmt: skip
     return BenchRow(**(row | values))
@@ -119,6 +120,9 @@ def test_results_of_this_machine_are_offered_beside(open_app):
     history.add(run, made(block, "flashmask", "forward", 1.25), made(block, "flex", "forward", 2.5))
     history.end(run, "done")
     import_run(history, "theirs", [made(block, "flashmask", "forward", 9.0)], "theirs.json")
+    bad = [dict(tflops_rho=None), dict(median_ms=-1.0), dict(check="failed: out is off"), dict(rho=7.0),
+           dict(batch=0)]  # fmt: skip
+    import_run(history, "bad", [made(block, "flashmask", "forward", 9.0, **values) for values in bad], "bad.json")
     app = open_app("paper")
     source = app.selectbox(key="p_source")
     assert source.options == ["H200, recorded", "NVIDIA H999, from theirs.json", "NVIDIA H999, this machine"]
@@ -130,8 +134,7 @@ def test_results_of_this_machine_are_offered_beside(open_app):
 
 def test_another_gpu_of_the_recording_is_a_choice_of_its_own(open_app, monkeypatch, tmp_path):
     shipped, path, block = recorded.recorded_results(), tmp_path / "r.json", BLOCKS["8192x128"]
-    quartiles = dict(lower_quartile_ms=1.25, upper_quartile_ms=1.25, tflops_density=700.0)
-    recorded.record_results([*shipped, made(block, "flashmask", "forward", 1.25, **quartiles)], path)
+    recorded.record_results([*shipped, made(block, "flashmask", "forward", 1.25)], path)
     before = html_of(open_app("paper"))
     monkeypatch.setattr(recorded, "RECORDED_PATH", path)
     app = open_app("paper")

@@ -9,6 +9,7 @@ from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_til
 from flashmask_core.bench.recorded import RECORDED_DEVICE, shipped_devices, shipped_results
 from flashmask_core.bench.reproduce import TOKENS, Block
 from flashmask_core.bench.result import BenchRow, DeviceInfo
+from flashmask_core.bench.row_check import check_row
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
 
 ENGINES = {"flashmask": "FlashMask", "flex": "FlexAttention"}
@@ -125,11 +126,24 @@ def local() -> dict[str, list[BenchRow]]:
         for run in reversed(history.runs()):
             origin = "this machine" if run.origin == "here" else f"from {run.origin}"
             for row in _readable(history, run.id) if run.device else ():
-                if row.mask_name in PAPER_MASKS and row.seqlen_q in PAPER_LENGTHS and row.where and row.status == "ok":
+                if _of_paper_shape(row) and row.where and row.sound and _can_be_right(row):
                     found.setdefault(f"{row.where.device}, {origin}", []).append(row)
     except ValueError:
         return {}
     return found
+
+
+def _of_paper_shape(row: BenchRow) -> bool:
+    return row.mask_name in PAPER_MASKS and row.seqlen_q in PAPER_LENGTHS
+
+
+def _can_be_right(row: BenchRow) -> bool:
+    """Whether a row, which may be of somebody's file, can be counted with."""
+    try:
+        check_row(row)
+    except ValueError:
+        return False
+    return True
 
 
 def _readable(history: History, run_id: str) -> list[BenchRow]:
