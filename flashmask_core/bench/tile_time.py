@@ -93,9 +93,17 @@ class TimeModel:
 
     def ms(self, work: Work, planes: int) -> float:
         """Of B x H = `planes` heads of a mask."""
+        return max(self._whole_and_line(work, planes))
+
+    def fills(self, work: Work, planes: int) -> bool:
+        """Whether so many heads have work for the whole GPU, as all that were measured, and not for a line of tiles alone."""
+        whole, line = self._whole_and_line(work, planes)
+        return whole >= line
+
+    def _whole_and_line(self, work: Work, planes: int) -> tuple[float, float]:
+        """ms of the sum, shared by all multiprocessors, and of the fullest line of tiles on one of them."""
         whole = planes * float(np.dot(self.rates, work.amounts))
-        line = work.fullest[self.direction == "backward"] * self.rates[1] * _MULTIPROCESSORS[self.gpu]
-        return max(whole, line)
+        return whole, work.fullest[self.direction == "backward"] * self.rates[1] * _MULTIPROCESSORS[self.gpu]
 
 
 @lru_cache(maxsize=None, typed=True)

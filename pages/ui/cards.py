@@ -75,13 +75,14 @@ def _times_less(dense: int, other: int) -> str:
 def work_card(built: Built, heads: int, head_dim: int = 128) -> str:
     """Visible pairs, and the arithmetic they stand for."""
     pairs = built.seqlen_q * built.seqlen_k
+    small = ", ".join(filter(None, (f"{heads_text(heads)}, D {head_dim}", this_plane(built))))
     flops = 4 * head_dim * heads
     body = (
         row("visible pairs", f"{built.pairs:,}")
         + row("forward", flops_text(flops * built.pairs))
         + row("dense forward", flops_text(flops * pairs))
     )
-    return card("Pairs that count", f"{percent_text(built.pairs, pairs)} %", body, small=f"{heads_text(heads)}, D {head_dim}")
+    return card("Pairs that count", f"{percent_text(built.pairs, pairs)} %", body, small=small)
 
 
 def flops_text(count: int) -> str:

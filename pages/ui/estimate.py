@@ -65,7 +65,9 @@ def card(built: Built, screen: Screen) -> str:
     if not work.partial + work.full:
         return cards.card(title, "nothing to do", "<small>no pair is visible, so no tile is computed</small>", small=small)
     forward, backward, flex_ms, paper_ms = (model.ms(work, heads) for model in (*ours.values(), flex, paper))
-    trusted = forward >= LEAST_MS and ours["forward"].covers(built.seqlen_q, built.seqlen_k)
+    fills = all(model.fills(work, heads) for model in ours.values())
+    known = ours["forward"].covers(built.seqlen_q, built.seqlen_k)
+    trusted = forward >= LEAST_MS and fills and known
 
     def row(what: str, ms: float, model: TimeModel) -> str:
         if not trusted:
@@ -90,7 +92,8 @@ def card(built: Built, screen: Screen) -> str:
         basis = f"fitted to {ours['forward'].basis}. ± is the worst error on masks of {_LEFT_OUT} out of the fit."
     else:
         n = ours["forward"].lengths
-        basis = f"fitted at N {n[0]:,} to {n[-1]:,}; how near it is here was not measured."
+        alike = " and masks with work for the whole GPU" if known and not fills else ""
+        basis = f"fitted at N {n[0]:,} to {n[-1]:,}{alike}; how near it is here was not measured."
     basis += " A dense mask’s time is scaled from 8K." * has_dense
     return cards.card(title, ms_text(forward), body, small=small, foot=f"Not measured: a sum over its tiles, {basis}")
 

@@ -160,6 +160,7 @@ def test_one_long_line_cannot_be_shared():
     row = Work.of(fm.mask("rect(0, 128, 0, 131072)", 131072))
     assert model.ms(row, 1) == pytest.approx(1024 * model.rates[1] * 132) and model.ms(row, 1) == model.ms(row, 64)
     assert model.ms(row, 1024) > model.ms(row, 1)
+    assert not model.fills(row, 64) and model.fills(row, 1024) and model.fills(Work.of(fm.mask("full", 8192)), 32)
 
 
 def test_what_was_not_measured_has_no_model():

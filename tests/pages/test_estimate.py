@@ -32,6 +32,11 @@ def test_a_mask_that_hides_everything_has_nothing_to_do(open_app):
     assert "nothing to do" in page and "±" not in page
 
 
+def test_no_error_bar_is_told_of_one_long_line(open_app):
+    page = html_of(open_app(mask="rect(0, 128, 0, 131072)", n=131072, heads=4))
+    assert "N 8,192 to 131,072 and masks with work for the whole GPU; how near" in page and "±" not in page
+
+
 @pytest.mark.parametrize("lengths", [{"n": 7}, {"n": 1 << 20}, {"n": 1, "nk": 131072}, {"n": 4096}])
 def test_no_error_bar_is_told_where_none_was_measured(open_app, lengths):
     page = html_of(open_app(mask="sliding_window(300)", **lengths))
