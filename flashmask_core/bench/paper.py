@@ -18,9 +18,9 @@ from ..masks.column_mask import ColumnMask
 from ..masks.language import mask as build
 from ..tiles.classify import classify_tiles
 from .measure import PASS_FLOPS
-from .reproduce import HIDDEN, TOKENS
+from .reproduce import ENGINES, HIDDEN, TOKENS
 
-DIRECTIONS, ENGINES = ("forward", "backward"), ("flashmask", "flex")
+DIRECTIONS = ("forward", "backward")
 _TABLE_NAMES = dict(
     zip(
         ("Full", "Causal", "Sliding Window", "Causal Document Mask", "Document Mask", "Share Question Mask",

@@ -7,7 +7,9 @@ from pathlib import Path
 from textwrap import wrap
 
 from ..data import PAPER_MASKS
+from .paper import DIRECTIONS
 from .recorded import recorded_results, rows_of
+from .reproduce import ENGINES
 from .result import BenchRow
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -16,7 +18,6 @@ SEQLEN, HEAD_DIM = 8192, 128
 _NAMES = {"prefix_lm_document": "prefix LM document", "prefix_lm_causal": "prefix LM causal", "qk_sparse": "QK-sparse",
           "sliding_window": f"sliding window ({SEQLEN // 16})",
           "global_sliding_window": "global + sliding window"}  # fmt: skip
-_DIRECTIONS = ("forward", "backward")
 _TOGETHER_S = 60.0
 
 
@@ -42,8 +43,8 @@ def table_markdown(rows: list[BenchRow]) -> str:
     ]
     for mask in PAPER_MASKS:
         cells = [_NAMES.get(mask, mask.replace("_", " "))]
-        for direction in _DIRECTIONS:
-            ours, flex = (found[mask, engine, direction] for engine in ("flashmask", "flex"))
+        for direction in DIRECTIONS:
+            ours, flex = (found[mask, engine, direction] for engine in ENGINES)
             ratio = f"{flex.median_ms / ours.median_ms:.2f}×"
             cells += [f"{ours.median_ms:.2f}", f"{ours.tflops_rho:.0f}", f"{flex.median_ms:.2f}", ratio]
         lines.append(f"| {' | '.join(cells)} |")
@@ -57,7 +58,7 @@ def _newest(rows: list[BenchRow]) -> dict[tuple[str, str, str], BenchRow]:
         if row.mask_name in PAPER_MASKS and (row.seqlen_q, row.head_dim) == (SEQLEN, HEAD_DIM):
             run = runs.setdefault((row.batch, row.heads, row.dtype, row.where), {})
             run[row.mask_name, row.provider, row.direction] = row
-    wanted = {(mask, engine, d) for mask in PAPER_MASKS for engine in ("flashmask", "flex") for d in _DIRECTIONS}
+    wanted = {(mask, engine, d) for mask in PAPER_MASKS for engine in ENGINES for d in DIRECTIONS}
     whole = [run for run in runs.values() if wanted <= run.keys()]
     if not whole:
         raise ValueError(f"no run of all the paper's masks at N {SEQLEN}, D {HEAD_DIM} is recorded")
@@ -68,7 +69,7 @@ def _in_turns(found: dict) -> bool:
     """Whether every pair of engines was timed in one job, which ends its rows together."""
     seconds = {key: datetime.fromisoformat(row.date_utc).timestamp() for key, row in found.items() if row.date_utc}
     apart = [abs(seconds.get((mask, "flashmask", d), 0.0) - seconds.get((mask, "flex", d), 1e9))
-             for mask in PAPER_MASKS for d in _DIRECTIONS]  # fmt: skip
+             for mask in PAPER_MASKS for d in DIRECTIONS]  # fmt: skip
     return max(apart) <= _TOGETHER_S
 
 

@@ -16,6 +16,11 @@ STATUSES = ("ok", "skipped", "failed")
 PLACES = 64  # equal parts of the sequence for which a tensor's error is kept
 
 
+def short_name(device: str) -> str:
+    """What people call a device: "H200" of "NVIDIA H200"."""
+    return device.removeprefix("NVIDIA ")
+
+
 @dataclass(frozen=True)
 class DeviceInfo:
     """Where and with what a row was measured; None where it could not be found out."""
@@ -33,8 +38,8 @@ class DeviceInfo:
 
     @property
     def short_name(self) -> str:
-        """What people call the device: "H200"."""
-        return self.device.removeprefix("NVIDIA ")
+        """See `short_name`."""
+        return short_name(self.device)
 
 
 @dataclass(frozen=True)

@@ -136,13 +136,10 @@ def card(built: Built, screen: Screen) -> str:
     if dense:
         other_run = "" if (dense.date_utc or "")[:10] == (ours.date_utc or "")[:10] else ", another run"
         body += cards.row(f"dense ({dense.backend}{other_run})", _an_entry(dense))
-    device = ours.where.device.removeprefix("NVIDIA ") if ours.where else "a GPU"
-    where = f"on an {escape(device)}" if device.startswith("H") else f"on {escape(device)}"
-    date = (ours.date_utc or "")[:10]
-    commit = (ours.where.commit or "")[:7] if ours.where else ""
+    date, commit = (ours.date_utc or "")[:10], (ours.where.commit or "")[:7]
     share = "" if ours.batch == 1 else f"Measured at B {ours.batch}: times are those divided by {ours.batch}. "
     return cards.card(
-        f"Measured {where}", big, body, small=f"D {ours.head_dim}, {heads_text(ours.heads)}, B 1",
+        f"Measured on an {escape(ours.where.short_name)}", big, body, small=f"D {ours.head_dim}, {heads_text(ours.heads)}, B 1",
         foot=f"{share}{ours.dtype}. {date} {commit}".strip() + ".",
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from flashmask_core.bench.history import History
 from flashmask_core.bench.paper import PaperRow, mean_rho, paper_rows, paper_tiles, sample_masks, shifted_document
 from flashmask_core.bench.recorded import RECORDED_DEVICE, shipped_devices, shipped_results
 from flashmask_core.bench.reproduce import TOKENS, Block
-from flashmask_core.bench.result import BenchRow, DeviceInfo
+from flashmask_core.bench.result import BenchRow, DeviceInfo, short_name
 from flashmask_core.bench.row_check import check_row
 from flashmask_core.data import PAPER_LENGTHS, PAPER_MASKS, paper_samples
 
@@ -107,14 +107,14 @@ def recorded() -> dict[str, list[BenchRow]]:
     """ "H200, recorded" -> the shipped rows of the paper's masks; behind it each other GPU that the recording holds."""
     devices = dict.fromkeys((RECORDED_DEVICE, *shipped_devices()))
     return {
-        f"{device.removeprefix('NVIDIA ')}, recorded": [r for r in shipped_results(device) if r.mask_name in PAPER_MASKS]
+        f"{short_name(device)}, recorded": [r for r in shipped_results(device) if r.mask_name in PAPER_MASKS]
         for device in devices
     }
 
 
 def device_of(rows: list[BenchRow]) -> str:
     """What columns and curves of a source are called: the short name of its GPU; of none yet the one that is recorded."""
-    return next((row.where.short_name for row in rows if row.where), RECORDED_DEVICE.removeprefix("NVIDIA "))
+    return next((row.where.short_name for row in rows if row.where), short_name(RECORDED_DEVICE))
 
 
 def local() -> dict[str, list[BenchRow]]:
