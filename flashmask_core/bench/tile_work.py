@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..masks.column_mask import ColumnMask
+from ..tiles import MAX_RUNS
 from ..tiles.classify import classify_tiles
 
 BLOCK = 128
 RATES = ("partial", "full", "rows", "vectors", "skipped")
-_LINE_BYTES = 4 * (2 * 32 + 2 + 1)  # of TileRuns: 32 runs from a tile to a tile, how many tiles there are, a place
+_LINE_BYTES = 4 * (2 * MAX_RUNS + 2 + 1)  # of TileRuns: runs from a tile to a tile, how many tiles there are, a place
 _MOST_KINDS = 1 << 22  # tiles whose kinds are looked at to find the fullest line
 
 

@@ -68,7 +68,10 @@ class Buffers:
 def new_buffers(q_desc, k_desc, dout_desc, dq_desc, KEYS: gl.constexpr, HEAD: gl.constexpr, BLOCK_M: gl.constexpr,
                 Q_STAGES: gl.constexpr, DOUT_STAGES: gl.constexpr, Q_FREE: gl.constexpr, DOUT_FREE: gl.constexpr,
                 V_FREE: gl.constexpr, V_READERS: gl.constexpr):  # fmt: skip
-    """Of a program whose column tiles are KEYS keys, V of which V_READERS consumers read; *_FREE are the first named barriers of the rings."""
+    """Of a program whose column tiles are KEYS keys, V of which V_READERS consumers read.
+
+    *_FREE: the first named barriers of the rings.
+    """
     SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     TERM_ROWS: gl.constexpr = gl.NVMMASharedLayout(32, 16, 2)
     PLAIN: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import torch
 import triton
 
+from . import MAX_RUNS
 from .run_kernels import column_bounds, line_order, line_runs
 
-MAX_RUNS = 32  # 256 bytes a line; the paper's masks need at most 7 but random eviction, which overflows near its start
 GROUP = 32  # column tiles that a row line judges at once before it looks at each of them: the lanes of a warp
 PADDING = 128  # kernels read whole tiles of columns and rows, so what they read is padded to a multiple of this
 _PAST_END = 1 << 30  # the end of an interval that reaches beyond every row

@@ -39,8 +39,6 @@ def test_the_pages_without_a_text_field_open_with_every_preset(open_app, page, t
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 8192])
 def test_presets_fit_every_length(preset, n):
-    import flashmask_core as fm
-
     assert matching(PRESETS[preset](n), n)
     if preset == "block diffusion" and n % 2 and n > 1:  # the odd token is padding, which needs a third run
         with pytest.raises(fm.NotRepresentableError):
